@@ -2,23 +2,23 @@
 //!
 //! `ANABRANCH_RUNS=100000` makes so many random runs instead of 300; `ANABRANCH_FIRST` is the seed of the first.
 
-use anabranch_proto::Policies;
+use anabranch_proto::{Duration, Policies, Time};
 use anabranch_sim::results::{FlowResult, RunResult};
 use anabranch_sim::scenario::Document;
+use anabranch_sim::trace::{Contents, Names, Observer, Record, Side};
 use anabranch_sim::{RunOptions, run};
 
-fn result_with(text: &str, extra_polls: bool) -> RunResult {
+fn result_with(text: &str, options: RunOptions<'_>) -> RunResult {
     let document =
         Document::parse("test.toml", text).unwrap_or_else(|e| panic!("{}\n{text}", e.render(false)));
     let scenario = document
         .scenario("test", &Policies::default())
         .unwrap_or_else(|e| panic!("{}\n{text}", e.render(false)));
-    let options = RunOptions { extra_polls, ..RunOptions::default() };
     run(&scenario, options).unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
 fn result(text: &str) -> RunResult {
-    result_with(text, false)
+    result_with(text, RunOptions::default())
 }
 
 /// Links between two nodes: Mbit/s, milliseconds, and what else a link has.
@@ -96,6 +96,44 @@ fn a_connection_outlives_a_path() {
         assert!(flow.paths[1].reinjected > 0, "what the first path held went by the second");
         assert!(flow.outages[0].detected.expect("it is noticed") < 1.2, "{:?}", flow.outages);
     }
+}
+
+/// The packets that the client sends on the first path, and the times of those with FIN.
+#[derive(Default)]
+struct Fins {
+    packets: u64,
+    /// The number of the packet, counted from 1, and when it leaves.
+    fins: Vec<(u64, Time)>,
+}
+
+impl Observer for Fins {
+    fn begin(&mut self, _: &Names) {}
+
+    fn record(&mut self, at: Time, record: &Record<'_>) {
+        if let Record::Sent { side: Side::Client, path: Some("l0"), packet, .. } = record {
+            self.packets += 1;
+            if matches!(packet.contents, Contents::Tcp(tcp) if tcp.segment.fin) {
+                self.fins.push((self.packets, at));
+            }
+        }
+    }
+}
+
+/// The other subflow waits for its own FIN. The first does not wait for that: its RTO is 1 s, the other's round trip 1.2 s.
+#[test]
+fn a_lost_fin_goes_again_after_one_timeout() {
+    let fins = |loss: &str| {
+        let path = format!("{QUEUE}\nloss = [{loss}, '0 %']");
+        let text = flow("stop = '100 s'", &[(10, 10, &path), (10, 600, QUEUE)], "send = '5 MB'", "");
+        let mut seen = Fins::default();
+        result_with(&text, RunOptions { observer: Some(&mut seen), ..RunOptions::default() });
+        seen.fins
+    };
+    let without = fins("'0 %'");
+    assert_eq!(without.len(), 1, "{without:?}");
+    let lost = fins(&format!("{{ packets = [{}] }}", without[0].0));
+    assert_eq!((lost.len(), lost[0]), (2, without[0]), "{lost:?}");
+    assert_eq!(lost[1].1.since(lost[0].1), Duration::from_secs(1));
 }
 
 #[test]
@@ -235,7 +273,8 @@ fn polling_more_often_and_the_codec_change_nothing() {
     for seed in 0..20 {
         let (text, _) = random(seed);
         let other = text.replace("wire = false", "wire = true");
-        let [mut flows, mut again] = [result(&text).flows, result_with(&other, true).flows];
+        let extra_polls = RunOptions { extra_polls: true, ..RunOptions::default() };
+        let [mut flows, mut again] = [result(&text).flows, result_with(&other, extra_polls).flows];
         // When an outage is noticed depends on when an end is looked at.
         flows.iter_mut().chain(&mut again).for_each(|flow| flow.outages.clear());
         assert_eq!(flows, again, "{text}");

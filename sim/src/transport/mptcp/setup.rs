@@ -222,7 +222,7 @@ impl Connection {
         for subflow in self.subflows.iter_mut().filter(|subflow| subflow.stage != Stage::Over) {
             if subflow.stage != Stage::Ready || subflow.tcp.timeouts_in_a_row() > 0 {
                 subflow.end();
-            } else if subflow.tcp.state() == State::Established {
+            } else if subflow.tcp.state() == State::Established && !subflow.tcp.is_closing() {
                 subflow.tcp.close();
                 subflow.wake();
             }

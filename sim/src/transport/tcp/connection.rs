@@ -161,6 +161,11 @@ impl Connection {
         self.sender.flight.closing = true;
     }
 
+    /// Whether it was told so.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.sender.flight.closing
+    }
+
     /// Bytes that can be read.
     pub(crate) fn readable(&self) -> u64 {
         self.receiver.readable()
