@@ -20,6 +20,8 @@ pub(crate) struct MptcpAgent {
     pub(super) places: Vec<Place>,
     /// Whether the connection was started.
     pub(super) begun: bool,
+    /// When the application last acted, if nothing has arrived since then.
+    pub(super) acted: Option<Time>,
     pub(super) details: VecDeque<(Time, Option<PathId>, Detail)>,
     pub(super) details_on: bool,
 }
@@ -36,6 +38,21 @@ impl MptcpAgent {
         self.application.sink()
     }
 
+    /// Lets the application act, once after each arrival and at each time.
+    #[inline(always)]
+    fn act(&mut self, now: Time) {
+        if self.acted.replace(now) != Some(now) {
+            self.act_now(now);
+        }
+    }
+
+    #[inline(never)]
+    fn act_now(&mut self, now: Time) {
+        self.begun = self.begun || self.application.begins(now);
+        let send_buffer = self.connection.config.send_buffer;
+        self.application.act(now, &mut self.connection, send_buffer);
+    }
+
     fn wakes(&self) -> Option<Time> {
         match &self.application {
             Application::Sender(pace) if !self.begun => Some(pace.start()),
@@ -49,15 +66,13 @@ impl Agent for MptcpAgent {
         let Body::Tcp(packet) = frame.body else { return };
         let comes = |place: &Place| place.from == packet.to && place.to == packet.from;
         if let Some(path) = self.places.iter().position(comes) {
-            self.begun = true;
+            (self.begun, self.acted) = (true, None);
             self.connection.handle(now, path, &packet.segment);
         }
     }
 
     fn poll(&mut self, now: Time) -> Output {
-        self.begun |= self.application.begins(now);
-        let send_buffer = self.connection.config.send_buffer;
-        self.application.act(now, &mut self.connection, send_buffer);
+        self.act(now);
         if !self.begun {
             return Output::Wait(self.wakes());
         }
@@ -74,6 +89,16 @@ impl Agent for MptcpAgent {
                 None => Output::Wait(earlier(until, self.wakes())),
             },
         }
+    }
+
+    #[inline]
+    fn rest(&mut self, now: Time) -> Option<Option<Time>> {
+        if self.details_on || !self.begun {
+            return None;
+        }
+        self.act(now);
+        let until = self.connection.rest(now)?;
+        Some(earlier(until, self.wakes()))
     }
 
     fn stage(&self) -> Stage {

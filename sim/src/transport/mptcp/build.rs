@@ -57,7 +57,15 @@ pub(crate) fn agents(
     let agent = |application, places: Vec<Place>, is_client| {
         let connection = connection(site, &config, policies, &pairs, &places, is_client)?;
         let details = VecDeque::new();
-        Ok(MptcpAgent { connection, application, places, begun: false, details, details_on: false })
+        Ok(MptcpAgent {
+            connection,
+            application,
+            places,
+            begun: false,
+            acted: None,
+            details,
+            details_on: false,
+        })
     };
     Ok([agent(Application::Sender(pace()), client, true)?, agent(Application::Reader(sink), server, false)?])
 }

@@ -153,13 +153,13 @@ impl Connection {
     }
 
     /// Whether both directions and all subflows have ended.
+    #[inline]
     pub(crate) fn is_over(&self) -> bool {
+        let over = |subflow: &Subflow| subflow.stage == Stage::Over;
         match self.plain {
             true => matches!(self.subflows[0].tcp.state(), State::Closed | State::Lost),
-            false => {
-                self.is_lost()
-                    || self.is_done() && self.subflows.iter().all(|subflow| subflow.stage == Stage::Over)
-            }
+            false if self.subflows[0].stage == Stage::Ready => false,
+            false => self.is_lost() || self.is_done() && self.subflows.iter().all(over),
         }
     }
 
@@ -285,10 +285,14 @@ impl Connection {
     }
 
     /// Tells a subflow's window the state of all other windows.
+    #[inline(always)]
     pub(super) fn couple(&mut self, path: usize) {
-        if self.written == 0 || self.subflows.len() == 1 || !self.subflows[path].tcp.may_couple() {
-            return;
+        if self.written > 0 && self.subflows.len() > 1 && self.subflows[path].tcp.may_couple() {
+            self.set_siblings(path);
         }
+    }
+
+    fn set_siblings(&mut self, path: usize) {
         let (before, rest) = self.subflows.split_at_mut(path);
         let Some((own, after)) = rest.split_first_mut() else { return };
         let ready = before.iter().chain(&*after).filter(|subflow| subflow.stage == Stage::Ready);
@@ -331,6 +335,10 @@ impl Connection {
                 known.saturating_add_signed(i64::from(distance))
             }
         };
+        // Most segments with data repeat what is known.
+        if number <= known && number + window <= self.admitted && !self.probe.sent {
+            return;
+        }
         let end = self.pieces.end();
         if std::mem::take(&mut self.probe.sent) && number == end + 1 && number <= self.written {
             self.pieces.push(1, 0);
@@ -383,31 +391,48 @@ impl Connection {
             self.send_fin(now);
         }
         // Data leaves before bare acknowledgements, because it carries them, but after retransmissions of an expired timer.
-        let first = expired.or_else(|| self.give_data(now));
-        if let Some(said) = first.and_then(|path| self.poll_subflow(now, path)) {
+        let first = match expired {
+            Some(path) => self.poll_subflow(now, path),
+            None => self.send_data(now),
+        };
+        if let Some(said) = first {
             return said;
         }
         // Polls also close the subflows of a connection that is done.
         let done = self.is_done();
         for path in 0..self.subflows.len() {
             let subflow = &mut self.subflows[path];
+            // The receiving end has been asked already whether all of them rest.
             if subflow.is_due(now)
-                && (done || !subflow.rest(now))
+                && (done || !self.client || !subflow.rest(now))
                 && let Some(said) = self.poll_subflow(now, path)
             {
                 return said;
             }
         }
-        if let Some(path) = expired.and_then(|_| self.give_data(now))
-            && let Some(said) = self.poll_subflow(now, path)
-        {
+        if let Some(said) = expired.and_then(|_| self.send_data(now)) {
             return said;
         }
         self.settle(now);
         self.turn.over = true;
+        ConnectionOutput::Wait(self.wait())
+    }
+
+    /// What the next poll of a receiving end would wait for, if it would certainly return nothing. This has the poll's effects.
+    #[inline]
+    pub(crate) fn rest(&mut self, now: Time) -> Option<Option<Time>> {
+        if self.client || self.plain || self.closing || self.quiet_until <= now {
+            return None;
+        }
+        let rests = |subflow: &mut Subflow| !subflow.is_due(now) || subflow.rest(now);
+        self.subflows.iter_mut().all(rests).then(|| self.wait())
+    }
+
+    /// Nothing leaves now. Returns when its next timer expires.
+    fn wait(&mut self) -> Option<Time> {
         let until = self.wakes();
         self.quiet_until = until.unwrap_or(Time::NEVER);
-        ConnectionOutput::Wait(until)
+        until
     }
 
     fn poll_plain(&mut self, now: Time) -> ConnectionOutput {
@@ -419,6 +444,33 @@ impl Connection {
             }
             tcp::Output::Wait(until) => ConnectionOutput::Wait(until),
         }
+    }
+
+    /// Sends new data, or data that another subflow has carried, if any may leave now.
+    fn send_data(&mut self, now: Time) -> Option<ConnectionOutput> {
+        if !self.client {
+            return None;
+        }
+        let path = self.give_data(now)?;
+        let packet = self.subflows[path].tcp.send_new(now)?;
+        self.translate_notes(path);
+        Some(self.transmit(path, packet, tcp::Why::New))
+    }
+
+    /// A packet of a subflow leaves: it gets the numbers of the connection and its options.
+    fn transmit(&mut self, path: usize, mut packet: Box<TcpPacket>, why: tcp::Why) -> ConnectionOutput {
+        let subflow = &mut self.subflows[path];
+        subflow.has_sent();
+        let mapped = if packet.segment.length > 0 { subflow.mapping(packet.offset) } else { None };
+        // From here on it counts the connection's bytes, not the subflow's.
+        packet.offset = mapped.map_or(0, |mapped| mapped.data + (packet.offset - mapped.offset));
+        let number = mapped.map(|_| packet.offset);
+        self.decorate(path, &mut packet.segment, number);
+        let mut reason = tcp::reason(why, PathId(path as u16));
+        if let Purpose::Data(_) = reason.purpose {
+            reason.purpose = Purpose::Data(purpose(why, mapped));
+        }
+        ConnectionOutput::Transmit(path, packet, reason)
     }
 
     /// Returns the next output of a subflow.
@@ -444,20 +496,7 @@ impl Connection {
         self.finish_subflows(now);
         self.translate_notes(path);
         match said {
-            tcp::Output::Transmit(mut packet, why) => {
-                let subflow = &mut self.subflows[path];
-                subflow.has_sent();
-                let mapped = if packet.segment.length > 0 { subflow.mapping(packet.offset) } else { None };
-                // From here on it counts the connection's bytes, not the subflow's.
-                packet.offset = mapped.map_or(0, |mapped| mapped.data + (packet.offset - mapped.offset));
-                let number = mapped.map(|_| packet.offset);
-                self.decorate(path, &mut packet.segment, number);
-                let mut reason = tcp::reason(why, PathId(path as u16));
-                if let Purpose::Data(_) = reason.purpose {
-                    reason.purpose = Purpose::Data(purpose(why, mapped));
-                }
-                Some(ConnectionOutput::Transmit(path, packet, reason))
-            }
+            tcp::Output::Transmit(packet, why) => Some(self.transmit(path, packet, why)),
             tcp::Output::Wait(until) => {
                 let subflow = &mut self.subflows[path];
                 subflow.due = earlier(until, subflow.proof).unwrap_or(Time::NEVER);

@@ -126,6 +126,12 @@ impl MptcpOptions {
         self.rare.as_ref()?.handshake
     }
 
+    /// This option of a handshake alone.
+    pub(super) fn shaking(handshake: Handshake) -> Self {
+        let rare = RareOptions { handshake: Some(handshake), ..RareOptions::default() };
+        MptcpOptions { dss: None, rare: Some(Box::new(rare)) }
+    }
+
     /// The rare options, to be filled in.
     pub(super) fn rare_mut(&mut self) -> &mut RareOptions {
         self.rare.get_or_insert_default()

@@ -22,9 +22,9 @@ fn mixed(number: u64) -> u64 {
 }
 
 impl Connection {
-    /// Gives data to a subflow if any may leave now. Returns the subflow.
+    /// Gives data to a subflow if any may leave now: one that has room for it. Returns the subflow.
     pub(super) fn give_data(&mut self, now: Time) -> Option<usize> {
-        if !self.client || self.written == 0 {
+        if self.written == 0 {
             return None;
         }
         self.look_at_paths();
@@ -55,6 +55,9 @@ impl Connection {
 
     /// A backup carries nothing while another path works.
     fn hold_backups(&mut self) {
+        if self.subflows.iter().all(|subflow| !subflow.backup) {
+            return;
+        }
         let regular = self.subflows.iter().any(|subflow| subflow.works() && !subflow.backup);
         for (subflow, view) in self.subflows.iter().zip(&mut self.views) {
             view.state = subflow.state_beside(regular);

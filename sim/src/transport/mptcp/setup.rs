@@ -231,24 +231,20 @@ impl Connection {
 
     /// Adds the Multipath TCP options to a segment. `number`: the offset of its first byte of data, if it has any.
     pub(super) fn decorate(&mut self, path: usize, segment: &mut Segment, number: Option<u64>) {
-        let mut options = MptcpOptions::default();
-        if segment.syn {
-            options.rare_mut().handshake = Some(self.greeting(path));
-            segment.window = self.assembly.window(0);
-        } else {
-            segment.window = self.assembly.window(self.subflows[path].tcp.scale());
-            match number {
-                Some(0) if self.client && path == 0 && !self.setup.confirmed => {
-                    options.rare_mut().handshake = Some(self.keys_with(Some(segment.length as u16)));
-                }
-                Some(number) => options.dss = Some(self.mapping(path, segment, number)),
-                None => self.say_besides(path, &mut options),
+        let scale = if segment.syn { 0 } else { self.subflows[path].tcp.scale() };
+        segment.window = self.assembly.window(scale);
+        segment.mptcp = Some(match number {
+            _ if segment.syn => MptcpOptions::shaking(self.greeting(path)),
+            Some(0) if self.client && path == 0 && !self.setup.confirmed => {
+                MptcpOptions::shaking(self.keys_with(Some(segment.length as u16)))
             }
-        }
-        while !segment.sack.is_empty() && segment.option_bytes() + options.size() > OPTION_SPACE {
+            Some(number) => MptcpOptions { dss: Some(self.mapping(path, segment, number)), rare: None },
+            None => self.say_besides(path),
+        });
+        let space = OPTION_SPACE.saturating_sub(segment.mptcp.as_ref().map_or(0, MptcpOptions::size));
+        while !segment.sack.is_empty() && segment.option_bytes() > space {
             segment.sack.pop();
         }
-        segment.mptcp = Some(options);
     }
 
     /// The handshake option of a SYN or SYN-ACK.
@@ -285,7 +281,8 @@ impl Connection {
     }
 
     /// The options that a segment without data carries besides its acknowledgement.
-    fn say_besides(&mut self, path: usize, options: &mut MptcpOptions) {
+    fn say_besides(&mut self, path: usize) -> MptcpOptions {
+        let mut options = MptcpOptions::default();
         let next = self.numbers.1.wrapping_add(self.assembly.next());
         let Errand { proof, fin, address, priority } = std::mem::take(&mut self.subflows[path].errand);
         if self.client && path == 0 && !self.setup.confirmed {
@@ -310,6 +307,7 @@ impl Connection {
             options.rare_mut().add_address = None;
             self.subflows[path].errand.address = address;
         }
+        options
     }
 
     fn announcement(&self, id: u8, echo: bool) -> Option<AddAddress> {
@@ -318,23 +316,35 @@ impl Connection {
         Some(AddAddress { id, address: announced.address, hmac })
     }
 
-    /// The next time at which a timer of the connection expires.
+    /// The next time at which a timer of the connection or of a subflow expires.
+    #[inline]
     pub(super) fn wakes(&self) -> Option<Time> {
-        if self.is_over() {
-            return None;
-        }
         let mut next = Time::NEVER;
-        let mut wake = |at: Option<Time>| next = next.min(at.unwrap_or(Time::NEVER));
         for subflow in &self.subflows {
-            if !matches!(subflow.stage, Stage::Over | Stage::Waiting) {
-                wake(Some(subflow.due).filter(|due| *due > AT_ONCE));
+            if !matches!(subflow.stage, Stage::Over | Stage::Waiting) && subflow.due > AT_ONCE {
+                next = next.min(subflow.due);
             }
         }
-        self.setup.addresses.iter().for_each(|announced| wake(announced.timer));
-        wake(self.setup.priorities.first().map(|(at, ..)| *at));
-        wake(self.fin.timer.filter(|_| !self.fin.acked));
-        wake(self.probe.timer.map(|(at, _)| at));
-        wake(self.linger);
+        // Without all of these the connection has no timer of its own.
+        let Setup { addresses, priorities, .. } = &self.setup;
+        let announces = addresses.iter().any(|announced| announced.timer.is_some());
+        if self.closing || self.probe.timer.is_some() || announces || !priorities.is_empty() {
+            next = next.min(self.own_timer());
+        }
         (next < Time::NEVER).then_some(next)
+    }
+
+    /// When the next timer of the connection expires that is none of a subflow.
+    #[cold]
+    fn own_timer(&self) -> Time {
+        if self.is_over() {
+            return Time::NEVER;
+        }
+        let announced = self.setup.addresses.iter().filter_map(|announced| announced.timer);
+        let priority = self.setup.priorities.first().map(|(at, ..)| *at);
+        let fin = self.fin.timer.filter(|_| !self.fin.acked);
+        let probe = self.probe.timer.map(|(at, _)| at);
+        let others = [priority, fin, probe, self.linger];
+        announced.chain(others.into_iter().flatten()).min().unwrap_or(Time::NEVER)
     }
 }

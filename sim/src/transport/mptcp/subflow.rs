@@ -136,6 +136,7 @@ impl Subflow {
     }
 
     /// The mapping of its bytes from `offset` on.
+    #[inline(always)]
     pub(super) fn mapping(&self, offset: u64) -> Option<Mapped> {
         // New data is the last.
         if let Some(last) = self.mapped.back().filter(|last| last.offset <= offset) {
@@ -148,16 +149,13 @@ impl Subflow {
     /// Asks for its present facts, and fills in those that a scheduler sees. `most`: as in [`Subflow::state`].
     pub(super) fn describe(&mut self, view: &mut PathView, most: Option<u32>) {
         self.state = self.state(most);
-        let facts = self.tcp.path();
-        (view.state, view.window, view.ssthresh) = (self.state, facts.cwnd, facts.ssthresh);
-        (view.srtt, view.rttvar, view.min_rtt, view.rto) =
-            (facts.srtt, facts.rttvar, facts.min_rtt, facts.rto);
-        (view.errors, view.timeouts) = (self.tcp.timeouts_in_a_row(), self.tcp.timeouts());
-        (view.delivered, view.blocks) = (facts.delivered, self.blocks);
+        (view.state, view.blocks) = (self.state, self.blocks);
+        self.tcp.describe(view);
         self.describe_flight(view);
     }
 
     /// The same for the facts that change when it sends.
+    #[inline(always)]
     pub(super) fn describe_flight(&mut self, view: &mut PathView) {
         view.room = if self.works() { self.tcp.room() } else { 0 };
         view.flight = self.tcp.in_flight();

@@ -22,6 +22,8 @@ pub(crate) struct TcpAgent {
     pub(super) send_buffer: u64,
     /// Whether the connection was started.
     pub(super) begun: bool,
+    /// When the application last acted, if nothing has arrived since then.
+    pub(super) acted: Option<Time>,
     pub(super) details: VecDeque<(Time, TcpNote)>,
     pub(super) details_on: bool,
 }
@@ -38,9 +40,17 @@ impl TcpAgent {
         self.application.sink()
     }
 
-    /// Lets the application act if it is due.
+    /// Lets the application act, once after each arrival and at each time.
+    #[inline(always)]
     fn act(&mut self, now: Time) {
-        self.begun |= self.application.begins(now);
+        if self.acted.replace(now) != Some(now) {
+            self.act_now(now);
+        }
+    }
+
+    #[inline(never)]
+    fn act_now(&mut self, now: Time) {
+        self.begun = self.begun || self.application.begins(now);
         self.application.act(now, &mut self.connection, self.send_buffer);
     }
 
@@ -56,7 +66,7 @@ impl TcpAgent {
 impl Agent for TcpAgent {
     fn handle(&mut self, now: Time, frame: Frame) {
         if let Body::Tcp(packet) = frame.body {
-            self.begun = true;
+            (self.begun, self.acted) = (true, None);
             self.connection.handle(now, &packet.segment);
         }
     }
@@ -79,6 +89,15 @@ impl Agent for TcpAgent {
                 None => Output::Wait(earlier(until, self.wakes())),
             },
         }
+    }
+
+    #[inline]
+    fn rest(&mut self, now: Time) -> Option<Option<Time>> {
+        if self.details_on || !self.begun {
+            return None;
+        }
+        self.act(now);
+        self.connection.rests(now).then(|| earlier(self.connection.wakes(), self.wakes()))
     }
 
     fn lets_arrivals_go_first(&self) -> bool {

@@ -129,6 +129,7 @@ pub(crate) struct Place {
 
 impl Place {
     /// The frame of a packet.
+    #[inline(always)]
     pub(crate) fn frame(&self, mut packet: Box<TcpPacket>) -> Frame {
         let size = packet.segment.size() + self.ip_header;
         if self.wire {

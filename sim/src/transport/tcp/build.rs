@@ -53,7 +53,16 @@ pub(crate) fn agents(
         };
         let send_buffer = LEAST_SEND_BUFFER.max(2 * config.receive_window);
         let details = VecDeque::new();
-        Ok(TcpAgent { connection, application, place, send_buffer, begun: false, details, details_on: false })
+        Ok(TcpAgent {
+            connection,
+            application,
+            place,
+            send_buffer,
+            begun: false,
+            acted: None,
+            details,
+            details_on: false,
+        })
     };
     let message = site.flow.message_size.unwrap_or(config.segment_size);
     let pace = Application::Sender(Pace::new(site.flow, message, site.scenario.seed));

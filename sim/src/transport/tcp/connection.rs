@@ -3,11 +3,12 @@
 use std::net::IpAddr;
 
 use anabranch_proto::control::window::{Loss, MakePath, Reno, Sibling, Start};
-use anabranch_proto::{Duration, Time};
+use anabranch_proto::{Duration, PathView, Time};
 
 use super::config::{RecoveryKind, TcpConfig};
 use super::flight::Counts;
 use super::receiver::{Receiver, UNBOUNDED, scale};
+use super::recovery::Next;
 use super::segment::{Segment, Sequence, TcpNote, TcpPacket, Why};
 use super::sender::{Piece, Sender};
 use super::window::{PacketWindow, Window};
@@ -203,6 +204,7 @@ impl Connection {
     }
 
     /// Bytes of its window that a new segment could use now; 0 if none could leave.
+    #[inline]
     pub(crate) fn room(&mut self) -> u64 {
         if self.state == State::Established { self.sender.room() } else { 0 }
     }
@@ -263,6 +265,16 @@ impl Connection {
     /// Bytes in flight, as loss recovery counts them.
     pub(crate) fn in_flight(&self) -> u64 {
         self.sender.in_flight()
+    }
+
+    /// Fills in what a scheduler sees of its window and its timer.
+    pub(crate) fn describe(&self, view: &mut PathView) {
+        let flight = &self.sender.flight;
+        (view.window, view.ssthresh) = (flight.cwnd(), flight.window.ssthresh(flight.segment()));
+        (view.srtt, view.rttvar) = (flight.rto.srtt(), flight.rto.rttvar());
+        (view.min_rtt, view.rto) = (flight.rto.least(), flight.rto.timeout());
+        (view.errors, view.timeouts) = (self.timeouts_in_a_row(), self.timeouts());
+        view.delivered = flight.outstanding.acknowledged().min(flight.written);
     }
 
     /// The facts of its path.
@@ -362,11 +374,13 @@ impl Connection {
             if self.state == State::SynReceived {
                 self.open(now, window);
             }
-            let blocks: smallvec::SmallVec<[(u64, u64); 4]> = segment
-                .sack
-                .iter()
-                .filter_map(|block| Some((self.offset_of(block.0)?, self.offset_of(block.1)?)))
-                .collect();
+            // Most segments have no block: a loop costs them less than an iterator that is collected.
+            let mut blocks = smallvec::SmallVec::<[(u64, u64); 4]>::new();
+            for (start, end) in &segment.sack {
+                if let (Some(start), Some(end)) = (self.offset_of(*start), self.offset_of(*end)) {
+                    blocks.push((start, end));
+                }
+            }
             let bare = segment.sequence_length() == 0;
             self.sender.acknowledged(now, (offset, window), &blocks, bare);
         }
@@ -400,6 +414,12 @@ impl Connection {
             Some((packet, why)) => Output::Transmit(packet, why),
             None => Output::Wait(self.wakes()),
         }
+    }
+
+    /// Sends new data, for which [`Connection::room`] has said that there is room.
+    pub(crate) fn send_new(&mut self, now: Time) -> Option<Box<TcpPacket>> {
+        let piece = self.sender.send(now, Next::New)?;
+        Some(self.packet(Some(piece)))
     }
 
     fn next_packet(&mut self, now: Time) -> Option<(Box<TcpPacket>, Why)> {
@@ -481,16 +501,18 @@ impl Connection {
         let first = self.remote_first;
         segment.acknowledgement = Some(first.at(self.receiver.next()));
         segment.window = self.receiver.window(self.local_scale);
-        let blocks = self.receiver.acknowledge().map(|(start, end)| (first.at(start), first.at(end)));
-        segment.sack.extend(blocks);
+        for (start, end) in self.receiver.acknowledge() {
+            segment.sack.push((first.at(start), first.at(end)));
+        }
         packet
     }
 
     /// Whether a poll would certainly return nothing now.
+    #[inline(always)]
     pub(crate) fn rests(&self, now: Time) -> bool {
         self.state == State::Established
-            && self.sender.rests()
             && !self.receiver.is_due(now)
+            && self.sender.rests()
             && !self.sender_has_expired(now)
     }
 

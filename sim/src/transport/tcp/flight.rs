@@ -230,9 +230,6 @@ impl Flight {
 
     /// Records the window and the bytes that loss recovery counts as in flight.
     pub(super) fn note_window(&mut self, now: Time, flight: u64) {
-        if self.notes.is_none() {
-            return;
-        }
         let segment = self.segment();
         let note = TcpNote::Window {
             cwnd: self.window.bytes(segment),

@@ -206,7 +206,7 @@ impl Outstanding {
 
     /// The lowest lost segment that was not sent again.
     pub(super) fn next_lost(&mut self) -> Option<u64> {
-        self.next_hole(self.lost_below)
+        if self.has_lost() { self.next_hole(self.lost_below) } else { None }
     }
 
     /// The lowest segment below acknowledged data that was not sent again.

@@ -240,6 +240,11 @@ impl Recovery {
         }
     }
 
+    /// Whether the window has no room for a segment.
+    pub(super) fn is_full(&self, flight: &Flight) -> bool {
+        !self.repair && self.room(flight) < flight.segment()
+    }
+
     /// Whether nothing is being repaired.
     pub(super) fn is_open(&self) -> bool {
         self.phase == Phase::Open && !self.repair

@@ -82,6 +82,7 @@ impl Sender {
     }
 
     /// Bytes of its window that a new segment could use now, if there were one; 0 if it could not leave.
+    #[inline]
     pub(super) fn room(&mut self) -> u64 {
         match &self.repair {
             Repair::Standard(recovery) if !self.flight.has_unsent() => {
@@ -91,11 +92,18 @@ impl Sender {
         }
     }
 
-    /// Whether it certainly has nothing to send until something arrives, is written or expires.
+    /// Whether it certainly sends nothing until something arrives, is written or expires.
+    #[inline]
     pub(super) fn rests(&self) -> bool {
-        matches!(&self.repair, Repair::Standard(recovery) if recovery.is_open())
-            && !self.flight.outstanding.has_lost()
-            && self.flight.new_data().is_none()
+        let flight = &self.flight;
+        let idle = flight.outstanding.is_empty();
+        match &self.repair {
+            // Its window is full.
+            Repair::Standard(recovery) if !idle && recovery.is_full(flight) => true,
+            _ if flight.new_data().is_some() => false,
+            Repair::Standard(recovery) => recovery.is_open() && !flight.outstanding.has_lost(),
+            Repair::Sack1(_) => idle,
+        }
     }
 
     /// Bytes in flight, as loss recovery counts them.
@@ -125,7 +133,10 @@ impl Sender {
         let (pipe_before, outstanding_before) = (flight.outstanding.pipe(), flight.outstanding.bytes());
         let before = (flight.outstanding.acknowledged(), flight.admitted);
         let admitted = flight.admitted.max(offset + window);
-        let sacked = blocks.iter().map(|block| flight.outstanding.sack(block.0, block.1)).sum();
+        let mut sacked = 0;
+        for (start, end) in blocks {
+            sacked += flight.outstanding.sack(*start, *end);
+        }
         let cumulative = flight.outstanding.acknowledge(offset);
         flight.admitted = admitted;
         let news = AckResult {
@@ -180,7 +191,8 @@ impl Sender {
         }
     }
 
-    fn send(&mut self, now: Time, next: Next) -> Option<Piece> {
+    /// Sends this. The window was asked before.
+    pub(super) fn send(&mut self, now: Time, next: Next) -> Option<Piece> {
         let flight = &mut self.flight;
         let (sent, why) = match next {
             Next::New => {
@@ -280,8 +292,10 @@ impl Sender {
     }
 
     fn note_window(&mut self, now: Time) {
-        let bytes = self.in_flight();
-        self.flight.note_window(now, bytes);
+        if self.flight.has_notes() {
+            let bytes = self.in_flight();
+            self.flight.note_window(now, bytes);
+        }
     }
 }
 
