@@ -1,20 +1,19 @@
 //! Figures of groups of runs: their means with intervals, beside those of another experiment.
 
-use anabranch_lab::claims::{Curve, CurveFigure, Outcome, Paper, Plan};
+use anabranch_lab::claims::{Curve, CurveFigure, Outcome, Paper};
 use anabranch_lab::report::{Panel, PanelSeries, PaperFigure};
 use anabranch_lab::statistics::Summary;
 use plotters::prelude::*;
 
 use crate::figure::{Area, COLORS, Drawn, FAINT, FONT, INK, TITLE, chart, hex, legend, mesh};
+use crate::figures::Means;
 use crate::output::{fail, refuse};
-use crate::reproduce::refuse_plan;
 
 const SIZE: (u32, u32) = (860, 560);
 
 /// The figure of runs that are made for it, or the exit status of what went wrong.
-pub(crate) fn run(paper: &Paper, seeds: Option<u64>, figure: &CurveFigure) -> Result<PaperFigure, u8> {
-    let plan = Plan::new(paper, seeds, |id| id == figure.claim).map_err(|error| refuse_plan(&error))?;
-    let outcomes = plan.run(None, &|_, _| {}).map_err(|error| refuse_plan(&error))?;
+pub(crate) fn run(paper: &Paper, means: Means<'_>, figure: &CurveFigure) -> Result<PaperFigure, u8> {
+    let outcomes = means.outcomes(paper, |id| id == figure.claim)?;
     let drawn = outcomes.iter().find_map(|outcome| drawn(paper, figure, outcome));
     drawn.unwrap_or_else(|| Err(refuse(format!("{}: no group has runs enough", figure.name))))
 }

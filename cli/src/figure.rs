@@ -1,83 +1,17 @@
-//! Draws the figures of papers from the records of the runs.
-
-use std::path::{Path, PathBuf};
+//! Figures of single runs: sequence numbers, and a quantity below, from the records of the runs.
 
 use anabranch_lab::claims::record::{EventKind, Quantity, Recording};
 use anabranch_lab::claims::{Below, Figure, FigureRun, Noted, Paper};
-use anabranch_lab::report::{Format, Panel, PanelSeries, PaperFigure, PictureError, picture};
+use anabranch_lab::report::{Panel, PanelSeries, PaperFigure};
 use anabranch_proto::policy::Why;
 use anabranch_proto::{Time, Tsn};
 use plotters::coord::Shift;
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
+use crate::WRONG_INPUT;
 use crate::output::{fail, refuse};
 use crate::reproduce::refuse_plan;
-use crate::{DONE, WRONG_INPUT, curve};
-
-/// A file for a figure, of a format that its extension names.
-pub(crate) fn place(text: &str) -> Result<PathBuf, String> {
-    let file = PathBuf::from(text);
-    match format(&file) {
-        Some(_) => Ok(file),
-        None => Err("the extension must say which format: .svg, .png, .pdf, .csv or .tex".to_owned()),
-    }
-}
-
-/// What a file of a figure holds.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum Contents {
-    Picture(Format),
-    Csv,
-    /// A document that draws the CSV of the same name.
-    Tex,
-}
-
-fn format(file: &Path) -> Option<Contents> {
-    let end = file.extension()?.to_str()?.to_ascii_lowercase();
-    match end.as_str() {
-        "csv" => Some(Contents::Csv),
-        "tex" => Some(Contents::Tex),
-        _ => Format::of(file).map(Contents::Picture),
-    }
-}
-
-/// Draws the paper's figure and returns the exit status. If the paper has several figures, draws the one with the
-/// file's name. The runs of a curve have so many seeds.
-pub(crate) fn write(paper: &Paper, seeds: Option<u64>, file: &Path) -> u8 {
-    let name = file.file_stem().unwrap_or_default().to_string_lossy();
-    let figure = match (paper.figures.as_slice(), paper.curves.as_slice()) {
-        ([only], []) => Some(only),
-        (figures, _) => figures.iter().find(|figure| figure.name == name),
-    };
-    let curve = paper.curves.iter().find(|curve| curve.name == name);
-    let figure = match (figure, curve) {
-        (Some(figure), _) => drawn(paper, figure),
-        (None, Some(curve)) => curve::run(paper, seeds, curve),
-        (None, None) => {
-            let names = paper.figures.iter().map(|figure| &figure.name);
-            let names = names.chain(paper.curves.iter().map(|curve| &curve.name));
-            let names: Vec<_> = names.map(|name| format!("{name}.svg")).collect();
-            return refuse(format!("{name}: the paper's figures are: {}", names.join(", ")));
-        }
-    };
-    let contents = figure.and_then(|figure| contents(figure, file, &name).map_err(fail));
-    match contents.map(|contents| std::fs::write(file, contents)) {
-        Err(status) => status,
-        Ok(Ok(())) => DONE,
-        Ok(Err(error)) => fail(format!("{}: {error}", file.display())),
-    }
-}
-
-/// What the figure's file holds. A TeX document draws the CSV of the same name.
-fn contents(mut figure: PaperFigure, file: &Path, name: &str) -> Result<Vec<u8>, PictureError> {
-    name.clone_into(&mut figure.name);
-    match format(file).unwrap_or(Contents::Picture(Format::Svg)) {
-        Contents::Picture(format) => picture(&figure.svg, format),
-        Contents::Csv => figure.csv(),
-        Contents::Tex => Ok(figure.pgfplots().into_bytes()),
-    }
-}
 
 /// Runs what the figure needs and returns the figure, or the exit status of a failure.
 pub(crate) fn drawn(paper: &Paper, figure: &Figure) -> Result<PaperFigure, u8> {

@@ -3,13 +3,17 @@
 mod advise;
 mod against;
 mod answers;
+mod bars;
 mod catalogue;
 mod curve;
 mod diff;
+mod exchange;
 mod explain;
 mod figure;
+mod figures;
 mod flat;
 mod lab;
+mod map;
 mod merge;
 mod model;
 mod msc;

@@ -20,6 +20,13 @@ const TEXT: usize = 76;
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Between(Time, Time);
 
+impl Between {
+    /// Between these times from the beginning of the run.
+    pub(crate) fn new([from, to]: [Duration; 2]) -> Self {
+        Between(Time::ZERO + from, Time::ZERO + to)
+    }
+}
+
 impl Default for Between {
     fn default() -> Self {
         Between(Time::ZERO, Time::NEVER)
@@ -36,7 +43,7 @@ impl FromStr for Between {
         if from >= to {
             return Err("the first time must come before the second".to_owned());
         }
-        Ok(Between(Time::ZERO + from, Time::ZERO + to))
+        Ok(Between::new([from, to]))
     }
 }
 
@@ -268,26 +275,64 @@ const COLORS: [RGBColor; 5] = [
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
+/// Charts with their titles, one below the other, as SVG.
+pub(crate) fn stacked(charts: &[(String, &Exchange)]) -> Result<String, Box<dyn std::error::Error>> {
+    let mut svg = String::new();
+    let height: i32 = charts.iter().map(|(_, chart)| chart.height()).sum();
+    {
+        let mut rest = SVGBackend::with_string(&mut svg, (WIDTH, height as u32)).into_drawing_area();
+        rest.fill(&WHITE)?;
+        for (title, chart) in charts {
+            let (own, below) = rest.split_vertically(chart.height());
+            chart.draw_on(&own, title)?;
+            rest = below;
+        }
+        rest.present()?;
+    }
+    Ok(svg + "\n")
+}
+
 impl Exchange {
     /// The chart as SVG.
     pub(crate) fn draw(&self, title: &str) -> Result<String, Box<dyn std::error::Error>> {
-        let mut svg = String::new();
+        stacked(&[(title.to_owned(), self)])
+    }
+
+    fn height(&self) -> i32 {
         let notes = 1 + i32::from(self.more > 0);
-        let height = HEAD + STEP * (self.rows.len() as i32 + notes) + 20;
-        {
-            let area = SVGBackend::with_string(&mut svg, (WIDTH, height as u32)).into_drawing_area();
-            area.fill(&WHITE)?;
-            self.head(&area, title, height)?;
-            for (i, row) in self.rows.iter().enumerate() {
-                self.line(&area, i as i32, row)?;
-            }
-            if self.more > 0 {
-                let text = format!("… and {} more packets: --between shows a part of the run", self.more);
-                write(&area, &text, (WIDTH as i32 / 2, height - 24), HPos::Center, &INK)?;
-            }
-            area.present()?;
+        HEAD + STEP * (self.rows.len() as i32 + notes) + 20
+    }
+
+    fn draw_on(&self, area: &Area<'_>, title: &str) -> Drawn {
+        let height = self.height();
+        self.head(area, title, height)?;
+        for (i, row) in self.rows.iter().enumerate() {
+            self.line(area, i as i32, row)?;
         }
-        Ok(svg + "\n")
+        if self.more > 0 {
+            let text = format!("… and {} more packets: --between shows a part of the run", self.more);
+            write(area, &text, (WIDTH as i32 / 2, height - 24), HPos::Center, &INK)?;
+        }
+        Ok(())
+    }
+
+    /// For each path and kind of packet: its name, its color, and the packets that arrive, each with the second at which it leaves and
+    /// the milliseconds until it arrives.
+    pub(crate) fn series(&self) -> Vec<(String, RGBColor, Vec<(f64, f64)>)> {
+        let mut series: Vec<(String, RGBColor, Vec<(f64, f64)>)> = Vec::new();
+        let time = |kind: Kind| self.rows.iter().find(|row| row.kind == kind).map(|row| row.at.as_nanos());
+        for (place, packet) in self.packets.iter().enumerate() {
+            let times = time(Kind::Sends(place)).zip(time(Kind::Arrives(place)));
+            let Some((left, came)) = times else { continue };
+            let kind = packet.what.split(' ').next().unwrap_or_default();
+            let name = format!("{}: {kind}", packet.path);
+            let point = (left as f64 / 1e9, (came - left) as f64 / 1e6);
+            match series.iter_mut().find(|(known, ..)| *known == name) {
+                Some((.., points)) => points.push(point),
+                None => series.push((name, self.color(&packet.path), vec![point])),
+            }
+        }
+        series
     }
 
     fn paths(&self) -> Vec<&str> {

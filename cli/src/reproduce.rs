@@ -9,12 +9,13 @@ use anabranch_lab::report::{Format, Reproduced, paper_files, papers_page, pictur
 use anabranch_sim::scenario::error::{listed, nearest};
 use serde_json::{Value, json};
 
+use crate::figures::{self, Means};
 use crate::output::{fail, print, print_json, refuse, refuse_scenario};
 use crate::progress::Progress;
 use crate::shelf::Shelf;
 use crate::sweep::{keep, write_charts};
 use crate::verdicts::{summary, table};
-use crate::{DONE, FAILED, curve, figure};
+use crate::{DONE, FAILED, bars, curve};
 
 /// The arguments of `anabranch reproduce`.
 #[derive(clap::Args)]
@@ -34,7 +35,7 @@ pub(crate) struct Arguments {
     /// Draw the paper's figure into this file instead, by its extension as SVG, PNG or PDF, or its data as CSV, or
     /// as a PGFPlots document (tex) that draws the CSV beside it. If the paper has several
     /// figures, draw the one with the name of the file
-    #[arg(long, value_name = "FILE", value_parser = figure::place, conflicts_with_all = ["claim", "json", "report"], requires = "paper")]
+    #[arg(long, value_name = "FILE", value_parser = figures::place, conflicts_with_all = ["claim", "json", "report"], requires = "paper")]
     figure: Option<PathBuf>,
     /// Write an HTML page to this file: tables and figures of the paper and of Anabranch together, and every verdict
     #[arg(long, value_name = "FILE.html")]
@@ -57,7 +58,7 @@ pub(crate) struct Arguments {
     threads: Option<u16>,
     /// Keep every finished run in this file, and do not repeat the runs that it has: after an interruption, the same
     /// command goes on where it was
-    #[arg(long, value_name = "FILE", conflicts_with = "figure")]
+    #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
 }
 
@@ -80,22 +81,24 @@ pub(crate) fn reproduce(arguments: &Arguments) -> u8 {
         Ok(opened) => opened,
         Err(status) => return status,
     };
-    if let (Some(file), [paper]) = (&arguments.figure, papers.as_slice()) {
-        return figure::write(paper, arguments.seeds, file);
-    }
-    if let Err(status) = keep([&arguments.report, &arguments.figures], arguments.force) {
-        return status;
-    }
     let finished = match arguments.resume.as_deref().map(FinishedRuns::open).transpose() {
         Ok(finished) => finished,
         Err(error) => return refuse(error),
     };
+    let threads = arguments.threads.map(usize::from);
+    let means = Means { seeds: arguments.seeds, threads, finished: finished.as_ref() };
+    if let (Some(file), [paper]) = (&arguments.figure, papers.as_slice()) {
+        return figures::write(paper, means, file);
+    }
+    if let Err(status) = keep([&arguments.report, &arguments.figures], arguments.force) {
+        return status;
+    }
     let judged = match judge(arguments, &papers, finished.as_ref()) {
         Ok(judged) => judged,
         Err(status) => return status,
     };
     if arguments.report.is_some() || arguments.figures.is_some() {
-        let written = drawn(&judged).and_then(|drawn| {
+        let written = drawn(&judged, arguments.claim.is_empty().then_some(means)).and_then(|drawn| {
             arguments.report.iter().try_for_each(|file| write_page(file, &drawn))?;
             arguments.figures.iter().try_for_each(|directory| write_figures(directory, &drawn))
         });
@@ -128,16 +131,20 @@ fn write_figures(directory: &Path, drawn: &[Reproduced<'_>]) -> Result<(), u8> {
     Ok(())
 }
 
-/// The papers with their figures drawn.
-fn drawn<'a>(judged: &'a [Judged<'_>]) -> Result<Vec<Reproduced<'a>>, u8> {
+/// The papers with their figures drawn; those of many settings only `with` means.
+fn drawn<'a>(judged: &'a [Judged<'_>], with: Option<Means<'_>>) -> Result<Vec<Reproduced<'a>>, u8> {
     let drawn = |paper: &Paper, outcomes: &[Outcome]| {
-        let figures = paper.figures.iter().map(|figure| figure::drawn(paper, figure));
+        let mut figures = figures::of_single_runs(paper)?;
         // A curve needs no runs but those of its claim.
-        let curves = paper.curves.iter().filter_map(|curve| {
-            let outcome = outcomes.iter().find(|outcome| outcome.id == curve.claim)?;
-            curve::drawn(paper, curve, outcome)
-        });
-        figures.chain(curves).collect::<Result<Vec<_>, u8>>()
+        for curve in &paper.curves {
+            let outcome = outcomes.iter().find(|outcome| outcome.id == curve.claim);
+            figures.extend(outcome.and_then(|outcome| curve::drawn(paper, curve, outcome)).transpose()?);
+        }
+        if let Some(means) = with {
+            let all = paper.bars.iter().map(|figure| bars::run(paper, figure, means));
+            figures.extend(all.collect::<Result<Vec<_>, u8>>()?);
+        }
+        Ok::<_, u8>(figures)
     };
     judged
         .iter()

@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::collections::BTreeSet;
+
 use support::{anabranch, stderr};
 use tempfile::TempDir;
 
@@ -72,3 +74,154 @@ fn a_figure_shows_throughput() {
     let axis = "satellite router&gt;destination, all flows, kbit/s";
     assert_eq!(svg.lines().filter(|line| line.trim() == axis).count(), 2);
 }
+
+/// The radios of the publication on multihop wireless: every node, the ranges around one, and the flows.
+#[test]
+fn a_map_shows_radios_and_ranges() {
+    let svg = figure("cmt-over-wireless", "figure-2.svg", "1");
+    let shown = ["a0", "a4", "b4", "transfer", "cbr", "radio on freq1", "radio on freq2", "300 m"];
+    let ranges = ["is read up to 370 m", "is sensed up to 520 m", "spoils others up to 812 m"];
+    for text in shown.into_iter().map(str::to_owned).chain(ranges.map(|range| format!("a frame {range}"))) {
+        assert!(svg.lines().any(|line| line.trim() == text), "{text} is not in the figure");
+    }
+    let csv = figure("cmt-over-wireless", "figure-2.csv", "1");
+    let rows = |series: &str| csv.lines().filter(|line| line.split(',').nth(1) == Some(series)).count();
+    assert_eq!((rows("freq1"), rows("freq2")), (5, 10));
+    assert!(csv.lines().any(|line| line.ends_with(",600,450,nan")), "b2 is at 600 m, 450 m");
+}
+
+/// Both ways of using two paths, one below the other: CMT numbers the chunks of both paths together, two associations each their own.
+#[test]
+fn exchanges_stand_below_each_other() {
+    let svg = figure("cmt-over-wireless", "figure-3.svg", "1");
+    let heads = [
+        "Figure 3: CMT: a SACK acknowledges data of both paths",
+        "Figure 3: AppStripe: a SACK acknowledges data of its own association",
+    ];
+    for text in heads {
+        assert!(svg.lines().any(|line| line.trim() == text), "{text} is not in the figure");
+    }
+    assert!(svg.matches("SACK ").count() > 4 && svg.matches("DATA ").count() > 8);
+    let csv = figure("cmt-over-wireless", "figure-3.csv", "1");
+    for series in ["freq1: DATA", "freq2: DATA", "freq1: SACK", "freq2: SACK"] {
+        let panels: BTreeSet<&str> = csv
+            .lines()
+            .filter(|line| line.split(',').nth(1) == Some(series))
+            .filter_map(|line| line.split(',').nth(2))
+            .collect();
+        assert_eq!(panels.len(), 2, "{series} in {panels:?}");
+    }
+}
+
+/// A group of bars for each row of its table, a bar of each series in each.
+#[test]
+fn bars_show_means_of_seeds() {
+    let folder = TempDir::new().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("link.toml", LINK);
+    write("rates.csv", "rate\n1\n2\n");
+    write("claims.toml", ORDERS);
+    write("paper.toml", BARS);
+    let paper = folder.path().display().to_string();
+    let out = |name: &str| folder.path().join(name).display().to_string();
+    let run = |args: &[&str]| anabranch(&[&["reproduce", &paper, "--figure"], args].concat());
+    let output = run(&[&out("figure.csv"), "--resume", &out("kept")]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let csv = std::fs::read_to_string(out("figure.csv")).unwrap();
+    let rows: Vec<Vec<&str>> = csv.lines().skip(1).map(|line| line.split(',').collect()).collect();
+    let value = |n: usize| rows[n][4].parse::<f64>().expect("a number");
+    assert_eq!(rows.iter().map(|row| row[1]).collect::<Vec<_>>(), ["whole", "whole", "half", "half"]);
+    // 100 kB take about 0.8 s at 1 Mbit/s, and half of that at 2.
+    assert!(value(0) > 1.8 * value(1) && value(2) < 0.6 * value(0), "{csv}");
+    assert!(rows.iter().all(|row| row[5] != "nan"), "two seeds have an interval: {csv}");
+    // What is kept is not run again, and the picture has the same groups.
+    let kept = std::fs::read_to_string(out("kept")).unwrap();
+    let output = run(&[&out("rates.svg"), "--resume", &out("kept")]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(std::fs::read_to_string(out("kept")).unwrap(), kept);
+    let svg = std::fs::read_to_string(out("rates.svg")).unwrap();
+    for text in ["1 Mbit/s", "2 Mbit/s", "whole", "half"] {
+        assert!(svg.lines().any(|line| line.trim() == text), "{text} is not in the figure");
+    }
+}
+
+/// Orders that compare the same items are lines of one chart; items of the same value are told apart.
+#[test]
+fn orders_are_charts() {
+    let folder = TempDir::new().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("link.toml", LINK);
+    write("rates.csv", "rate\n1\n2\n");
+    write("claims.toml", ORDERS);
+    write("paper.toml", BARS);
+    let paper = folder.path().display().to_string();
+    let charts = folder.path().join("charts");
+    let output = anabranch(&["reproduce", &paper, "--figures", &charts.display().to_string()]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let drawn = charts.join(folder.path().file_name().unwrap());
+    let csv = std::fs::read_to_string(drawn.join("Table-1-slower.csv")).expect("the chart of the orders");
+    for text in ["slower/50 kB", "slower/100 kB", "2 Mbit/s", "1 Mbit/s, 1 %", "1 Mbit/s, 9 %"] {
+        assert!(csv.contains(&text.replace(',', " ")) || csv.contains(text), "{text} is not in {csv}");
+    }
+    assert_eq!(csv.lines().count(), 7, "{csv}");
+    assert!(drawn.join("rates.svg").is_file(), "bars are drawn too");
+}
+
+const ORDERS: &str = "\
+[[claim]]
+id = 'slower/{size}'
+source = 'Table 1'
+form = 'order'
+each = { size = ['50 kB', '100 kB'] }
+experiment = 'plain'
+set = ['flow.f.send={size}']
+measure = 'completion'
+over = 'link.l.rate=2 Mbit/s,1 Mbit/s,1 Mbit/s'
+along = ['link.l.loss=1 %,1 %,9 %']
+";
+
+const LINK: &str = "\
+stop = '60 s'
+[[link]]
+name = 'l'
+between = ['a', 'b']
+rate = '1 Mbit/s'
+loss = '1 %'
+[[flow]]
+name = 'f'
+from = 'a'
+to = 'b'
+send = '100 kB'
+";
+
+const BARS: &str = "\
+title = 'bars'
+citation = 'nobody'
+[[variant]]
+name = 'only'
+[[experiment]]
+name = 'link'
+scenario = 'link.toml'
+set = ['link.l.rate={rate} Mbit/s']
+seeds = 2
+[[experiment]]
+name = 'plain'
+scenario = 'link.toml'
+seeds = 3
+[[measure]]
+name = 'completion'
+result = 'flows.f.completion'
+unit = 's'
+[[bars]]
+name = 'rates'
+title = 'two rates'
+rows = 'rates.csv'
+group = '{rate} Mbit/s'
+experiment = 'link'
+measure = 'completion'
+[[bars.series]]
+name = 'whole'
+[[bars.series]]
+name = 'half'
+set = ['flow.f.send=50 kB']
+";

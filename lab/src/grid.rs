@@ -20,6 +20,19 @@ pub struct Variation {
     pub values: Vec<String>,
 }
 
+impl Variation {
+    /// The values as names of items. Where two are equal, those of the first variation in `along` that tells them apart are added.
+    pub(crate) fn distinct(&self, along: &[Variation]) -> Vec<String> {
+        let differ = |names: &Vec<String>| (1..names.len()).all(|n| !names[..n].contains(&names[n]));
+        let with = |other: &Variation| {
+            let pairs = self.values.iter().zip(&other.values);
+            pairs.map(|(own, other)| format!("{own}, {other}")).collect::<Vec<String>>()
+        };
+        let own = std::iter::once(self.values.clone());
+        own.chain(along.iter().map(with)).find(differ).unwrap_or_else(|| self.values.clone())
+    }
+}
+
 /// Why a text is not a [`Variation`].
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BadVariation {
@@ -139,6 +152,15 @@ mod tests {
         let document = Document::parse("test.toml", TEXT).unwrap();
         let vary: Vec<Variation> = vary.iter().map(|v| v.parse().unwrap()).collect();
         points(&document, "test", &vary, seeds, &Policies::default()).unwrap()
+    }
+
+    #[test]
+    fn equal_values_are_told_apart_by_another_variation() {
+        let [start, same, rate] = ["a=10 min,0.5 s,0.5 s", "b=1,2,2", "c=1,1,3"].map(|v| v.parse().unwrap());
+        let start: Variation = start;
+        assert_eq!(start.distinct(&[same, rate]), ["10 min, 1", "0.5 s, 1", "0.5 s, 3"]);
+        let hops: Variation = "h=4,8".parse().unwrap();
+        assert_eq!(hops.distinct(&[start]), ["4", "8"]);
     }
 
     #[test]

@@ -222,7 +222,7 @@ fn expansion(at: &At<'_>, paper: &Paper) -> std::result::Result<Vec<Expanded>, P
 }
 
 /// A table of lists of strings.
-fn lists(at: &At<'_>) -> Result<Vec<(String, Vec<String>)>> {
+pub(super) fn lists(at: &At<'_>) -> Result<Vec<(String, Vec<String>)>> {
     let list = |key: &String| {
         let values = at.get(key).map_or(Ok(Vec::new()), |at| strings(&at))?;
         Ok((key.clone(), values.into_iter().map(str::to_owned).collect()))

@@ -1,6 +1,6 @@
 //! The keys of a paper's files, for `docs/papers.md`.
 
-use super::{claim_keys, figures, mark, measure, read};
+use super::{claim_keys, figures, mark, measure, pictures, read};
 use anabranch_sim::scenario::keys::{Section, docs};
 
 /// Every table and key of `paper.toml` and `claims.toml`.
@@ -16,6 +16,10 @@ pub fn sections() -> Vec<Section> {
         section("[[measure]]", docs(measure::KEYS)),
         section("[[figure]]", docs(figures::FIGURE_KEYS)),
         section("[[curve]]", docs(figures::CURVE_KEYS)),
+        section("[[map]]", docs(pictures::MAP_KEYS)),
+        section("[[exchange]]", docs(pictures::EXCHANGE_KEYS)),
+        section("[[bars]]", docs(pictures::BARS_KEYS)),
+        section("[[bars.series]]", docs(pictures::SERIES_KEYS)),
         section("[[claim]]", claim_keys::key_docs()),
     ]
 }

@@ -164,8 +164,8 @@ pub(super) const FIGURE_KEYS: &[Key<Draft<FigureDraft>>] = &[
 
 /// Reads a figure.
 pub(super) fn figure(at: &At<'_>, paper: &PaperDraft) -> Result<Figure> {
-    let experiments = paper.experiments.iter().map(|experiment| experiment.name.clone()).collect();
-    let mut draft = Draft::new(FigureDraft { experiments, ..FigureDraft::default() }, &paper.mark_names());
+    let of = FigureDraft { experiments: paper.experiment_names(), ..FigureDraft::default() };
+    let mut draft = Draft::new(of, &paper.mark_names());
     fill(&mut draft, at, FIGURE_KEYS)?;
     let of = draft.of;
     let Some(over) = of.over else { return Err(at.error("`over` is needed")) };

@@ -19,6 +19,7 @@ mod judge;
 mod mark;
 mod measure;
 mod names;
+mod pictures;
 mod plan;
 mod pool;
 mod published;
@@ -80,6 +81,12 @@ pub struct Paper {
     pub figures: Vec<Figure>,
     /// The figures that show groups of runs.
     pub curves: Vec<CurveFigure>,
+    /// The figures that show radios at their places.
+    pub maps: Vec<MapFigure>,
+    /// The figures that show packets between the ends of a flow.
+    pub exchanges: Vec<ExchangeFigure>,
+    /// The figures that show a measure in many settings.
+    pub bars: Vec<Bars>,
     /// `paper.toml`, for errors that are found while running.
     pub(crate) document: Document,
 }
@@ -212,6 +219,59 @@ pub struct CurveFigure {
     pub claim: String,
 }
 
+/// A figure of radios at their places.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MapFigure {
+    /// Its name, which is also the name of its file.
+    pub name: String,
+    /// Its title.
+    pub title: String,
+    /// The index of its experiment.
+    pub experiment: usize,
+    /// Further edits.
+    pub set: Vec<String>,
+    /// The nodes around which ranges are drawn.
+    pub around: Vec<String>,
+}
+
+/// A figure of the packets between the ends of a flow: one chart for each value of an edit.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ExchangeFigure {
+    /// Its name, which is also the name of its file.
+    pub name: String,
+    /// Its title.
+    pub title: String,
+    /// The index of its experiment.
+    pub experiment: usize,
+    /// The edit that differs between its charts.
+    pub over: crate::grid::Variation,
+    /// Edits that change together with it.
+    pub along: Vec<crate::grid::Variation>,
+    /// The headings of its charts.
+    pub headings: Vec<String>,
+    /// The flow. `None`: the first.
+    pub flow: Option<String>,
+    /// The times between which packets leave, from the beginning of the run.
+    pub between: [Duration; 2],
+}
+
+/// A figure of a measure in many settings: groups of bars.
+#[derive(Clone, Debug)]
+pub struct Bars {
+    /// Its name, which is also the name of its file.
+    pub name: String,
+    /// Its title.
+    pub title: String,
+    /// The names of its groups.
+    pub groups: Vec<String>,
+    /// The names of the bars of each group.
+    pub series: Vec<String>,
+    /// The unit of all bars.
+    pub unit: Unit,
+    /// The runs of each bar, group by group.
+    pub(crate) cases: Vec<Case>,
+}
+
 /// A figure of runs. It has one column for each value of an edit, with the sequence numbers above and another chart below.
 #[derive(Clone, Debug)]
 pub struct Figure {
@@ -269,6 +329,11 @@ impl Paper {
         for case in &mut self.cases {
             case.rows = rows.min(case.pool.len());
         }
+    }
+
+    /// The paper with the bars of a figure in the place of its claims: the outcome of each is the height of a bar.
+    pub fn of_bars(&self, bars: &Bars) -> Paper {
+        Paper { cases: bars.cases.clone(), ..self.clone() }
     }
 
     fn mark(&self, name: &str) -> Option<usize> {

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::claim::cases;
-use super::figures;
 use super::mark::{self, mark};
 use super::measure::measure;
 use super::text::strings;
-use super::{CurveFigure, Experiment, Figure, Paper, Reference, Runs, Variant};
+use super::{CurveFigure, ExchangeFigure, Experiment, Figure, MapFigure, Paper, Reference, Runs, Variant};
+use super::{figures, pictures};
 use crate::grid::Variation;
 use crate::models;
 use anabranch_sim::scenario::at::{At, Result};
@@ -58,11 +58,15 @@ impl Paper {
             cases: Vec::new(),
             figures: draft.figures,
             curves: draft.curves,
+            maps: draft.maps,
+            exchanges: draft.exchanges,
+            bars: Vec::new(),
             document,
         };
         let claims = self::document(&folder.join("claims.toml"))?;
         paper.cases = cases(&claims, &paper)?;
         figures::check_curves(&paper)?;
+        paper.bars = pictures::all_bars(&paper)?;
         Ok(paper)
     }
 }
@@ -125,6 +129,8 @@ pub(super) struct PaperDraft {
     measures: Vec<super::Measure>,
     figures: Vec<Figure>,
     curves: Vec<CurveFigure>,
+    maps: Vec<MapFigure>,
+    exchanges: Vec<ExchangeFigure>,
     /// An error in the file of a scenario.
     failed: Option<PaperError>,
 }
@@ -132,6 +138,10 @@ pub(super) struct PaperDraft {
 impl PaperDraft {
     pub(super) fn mark_names(&self) -> Vec<String> {
         self.marks.iter().map(|mark| mark.name.clone()).collect()
+    }
+
+    pub(super) fn experiment_names(&self) -> Vec<String> {
+        self.experiments.iter().map(|experiment| experiment.name.clone()).collect()
     }
 }
 
@@ -234,6 +244,33 @@ pub(super) const KEYS: &[Key<PaperDraft>] = &[
             draft.curves = each_named(at, figures::curve)?;
             Ok(())
         },
+    },
+    Key {
+        name: "map",
+        takes: "tables",
+        default: Default::Text("none"),
+        doc: "Figures that `--figure` draws, of radios at their places, each a `[[map]]`.",
+        read: |draft, at| {
+            draft.maps = each_named(at, |at| pictures::map(at, draft))?;
+            Ok(())
+        },
+    },
+    Key {
+        name: "exchange",
+        takes: "tables",
+        default: Default::Text("none"),
+        doc: "Figures that `--figure` draws, of packets between the ends of a flow, each an `[[exchange]]`.",
+        read: |draft, at| {
+            draft.exchanges = each_named(at, |at| pictures::exchange(at, draft))?;
+            Ok(())
+        },
+    },
+    Key {
+        name: "bars",
+        takes: "tables",
+        default: Default::Text("none"),
+        doc: "Figures that `--figure` draws, of a measure in many settings, each a `[[bars]]`.",
+        read: |_, at| each_named(at, |at| fill(&mut (), at, pictures::BARS_KEYS)).map(drop),
     },
 ];
 

@@ -43,11 +43,7 @@ pub fn papers_page(papers: &[Reproduced<'_>]) -> String {
 /// The charts of a paper's tables as files: names and contents. Each has `NAME.svg`, `.png`, `.pdf`, `.csv` and `.tex`.
 pub fn paper_files(paper: &Paper, outcomes: &[Outcome]) -> Result<Vec<(String, Vec<u8>)>, PictureError> {
     let sources = outcomes.chunk_by(|one, next| one.source == next.source);
-    let titled = |outcomes: &[Outcome]| {
-        let chart = |(unit, figure)| (chart_title(&outcomes[0].source, unit), figure);
-        charts(paper, outcomes).into_iter().map(chart).collect::<Vec<_>>()
-    };
-    figure_files(&sources.flat_map(titled).collect::<Vec<_>>())
+    figure_files(&sources.flat_map(|outcomes| charts(paper, outcomes)).collect::<Vec<_>>())
 }
 
 fn section(reproduced: &Reproduced<'_>, figures: &mut Vec<Value>) -> Markup {
@@ -69,9 +65,8 @@ fn section(reproduced: &Reproduced<'_>, figures: &mut Vec<Value>) -> Markup {
         }
         @for outcomes in sources {
             h2 { (outcomes[0].source) }
-            @for (unit, figure) in charts(paper, outcomes) {
-                div.chart id={ "chart-" (push(figures, figure)) } role="figure"
-                    aria-label=(chart_title(&outcomes[0].source, unit)) {}
+            @for (title, figure) in charts(paper, outcomes) {
+                div.chart id={ "chart-" (push(figures, figure)) } role="figure" aria-label=(title) {}
             }
             (table(paper, outcomes))
         }
@@ -89,19 +84,71 @@ fn chart_title(source: &str, unit: &str) -> String {
     if unit.is_empty() { source.to_owned() } else { format!("{source}, {unit}") }
 }
 
-/// The single values of a source: one chart for each unit that at least two of them have.
-fn charts(paper: &Paper, outcomes: &[Outcome]) -> Vec<(&'static str, Value)> {
-    let mut units: Vec<&'static str> = Vec::new();
-    outcomes.iter().map(|outcome| outcome.unit.symbol()).for_each(|unit| {
-        if !units.contains(&unit) {
-            units.push(unit);
+/// The charts of a source with their titles: of its single values one for each unit that at least two of them have, and of its orders one
+/// for those that compare the same items.
+fn charts(paper: &Paper, outcomes: &[Outcome]) -> Vec<(String, Value)> {
+    let source = &outcomes[0].source;
+    let single = groups(outcomes, |outcome| outcome.is_single().then_some(outcome.unit.symbol()));
+    let single = single.into_iter().filter(|(_, members)| members.len() > 1);
+    let single = single.map(|(unit, members)| (chart_title(source, unit), chart(paper, &members, unit)));
+    let orders = groups(outcomes, |outcome| (outcome.form == "order").then_some(&outcome.of));
+    let orders = orders
+        .into_iter()
+        .map(|(_, members)| (format!("{source}: {}", common(&members)), orders_chart(paper, &members)));
+    single.chain(orders).collect()
+}
+
+/// The outcomes with the same key, in order of the first of each; those without a key are left out.
+fn groups<'o, K: PartialEq>(
+    outcomes: &'o [Outcome],
+    key: impl Fn(&'o Outcome) -> Option<K>,
+) -> Vec<(K, Vec<&'o Outcome>)> {
+    let mut groups: Vec<(K, Vec<&Outcome>)> = Vec::new();
+    for outcome in outcomes {
+        let Some(key) = key(outcome) else { continue };
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, members)) => members.push(outcome),
+            None => groups.push((key, vec![outcome])),
         }
-    });
-    let of = |unit: &str| -> Vec<&Outcome> {
-        outcomes.iter().filter(|outcome| outcome.is_single() && outcome.unit.symbol() == unit).collect()
-    };
-    let charts = units.into_iter().map(|unit| (of(unit), unit)).filter(|(members, _)| members.len() > 1);
-    charts.map(|(members, unit)| (unit, chart(paper, &members, unit))).collect()
+    }
+    groups
+}
+
+/// What the names of these claims have in common: whole parts between slashes.
+fn common(outcomes: &[&Outcome]) -> String {
+    let parts = |outcome: &Outcome| outcome.id.split('/').map(str::to_owned).collect::<Vec<_>>();
+    let mut shared = parts(outcomes[0]);
+    for outcome in outcomes {
+        let same = shared.iter().zip(parts(outcome)).take_while(|(a, b)| **a == *b).count();
+        shared.truncate(same);
+    }
+    shared.join("/")
+}
+
+/// The values of each order as a line, with those of its references.
+fn orders_chart(paper: &Paper, outcomes: &[&Outcome]) -> Value {
+    let x: Vec<String> = outcomes[0].of.iter().map(|item| text(item)).collect();
+    let mut traces = Vec::new();
+    for (number, outcome) in outcomes.iter().enumerate() {
+        let commands = vec![command(paper, outcome); x.len()];
+        let halves: Vec<Option<f64>> = outcome.samples.iter().map(|sample| sample.ci95).collect();
+        let mut own = trace(&outcome.id, number, &x, &outcome.values, &commands);
+        own["mode"] = json!("lines+markers");
+        own["error_y"] = json!({ "type": "data", "array": halves, "visible": true });
+        traces.push(own);
+        for (reference, said) in outcome.published.iter().filter(|(_, said)| !said.values.is_empty()) {
+            let values: Vec<Option<f64>> = said.values.iter().map(Cell::number).collect();
+            let name = format!("{}, {}", outcome.id, reference.title);
+            traces.push(trace(&name, number, &x, &values, &commands));
+        }
+    }
+    json!({ "data": traces, "layout": layout(outcomes[0].unit.symbol()) })
+}
+
+fn layout(unit: &str) -> Value {
+    json!({
+        "xaxis": { "type": "category", "automargin": true }, "yaxis": { "rangemode": "tozero", "title": { "text": text(unit) } },
+    })
 }
 
 /// The values of the paper, its references and Anabranch for each claim.
@@ -122,10 +169,7 @@ fn chart(paper: &Paper, outcomes: &[&Outcome], unit: &str) -> Value {
     let mut anabranch = trace("Anabranch", 0, &x, &own, &commands);
     anabranch["error_y"] = json!({ "type": "data", "array": halves, "visible": true });
     traces.push(anabranch);
-    let layout = json!({
-        "xaxis": { "type": "category", "automargin": true }, "yaxis": { "rangemode": "tozero", "title": { "text": text(unit) } },
-    });
-    json!({ "data": traces, "layout": layout })
+    json!({ "data": traces, "layout": layout(unit) })
 }
 
 fn trace(name: &str, number: usize, x: &[String], y: &[Option<f64>], commands: &[String]) -> Value {

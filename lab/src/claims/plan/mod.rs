@@ -388,7 +388,7 @@ impl<'p> Plan<'p> {
         let seen = |(variant, wanted): &(usize, ValueSource)| seen(*variant, wanted, case, found, runs);
         let values: Vec<_> = wanted.iter().map(seen).collect();
         let of = match &case.form {
-            Form::Order { over, .. } => over.values.clone(),
+            Form::Order { over, .. } => over.distinct(&case.along),
             Form::Sequence { marks } => {
                 marks.iter().map(|mark| self.paper.marks[*mark].name.clone()).collect()
             }
