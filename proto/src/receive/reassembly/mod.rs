@@ -134,9 +134,12 @@ impl Reassembly {
         let Some(data) = data else { return };
         let unordered = data.unordered;
         let joined = self.join(at, data, begun);
-        if unordered && self.unordered[&joined].is_complete() {
+        if !self.map(unordered)[&joined].is_complete() {
+            return;
+        }
+        if unordered {
             self.remove(true, joined).deliver(true, ready);
-        } else if !unordered && in_turn {
+        } else if in_turn {
             self.deliver_in_turn(stream, ready);
         }
     }
