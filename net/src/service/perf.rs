@@ -1,13 +1,13 @@
 //! Measures throughput and delay in one or both directions with meaningless data.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anabranch_proto::Delivery;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep_until;
@@ -341,7 +341,7 @@ async fn exchange(
 /// Sends for the planned time. Returns the number of bytes.
 async fn give(association: &Association, plan: &Plan, clock: Clock) -> Result<u64, Failure> {
     let size = plan.message_size as usize;
-    let plain = Bytes::from(vec![0x5a; size]);
+    let mut messages = Messages { size, sent: VecDeque::new() };
     let (begun, length) = (Instant::now(), Duration::from_secs_f64(plan.seconds));
     let mut bytes = 0;
     for (n, stream) in (0..).zip((0..plan.streams).cycle()) {
@@ -353,19 +353,37 @@ async fn give(association: &Association, plan: &Plan, clock: Clock) -> Result<u6
         if begun.elapsed() >= length {
             break;
         }
-        let payload = if size < STAMP { plain.clone() } else { stamped(size, clock.now()) };
-        send_data(association, stream, payload).await?;
+        send_data(association, stream, messages.next(clock.now())).await?;
         bytes += size as u64;
     }
     say(association, &Control::Sent { bytes }).await?;
     Ok(bytes)
 }
 
-/// A message that holds its sending time.
-fn stamped(size: usize, now: i64) -> Bytes {
-    let mut payload = vec![0x5a; size];
-    payload[..STAMP].copy_from_slice(&now.to_be_bytes());
-    payload.into()
+/// Messages of one size that hold their sending time. A message uses the memory of one that nobody holds any more.
+struct Messages {
+    size: usize,
+    /// In the order in which they were sent.
+    sent: VecDeque<Bytes>,
+}
+
+impl Messages {
+    fn next(&mut self, now: i64) -> Bytes {
+        let mut payload = match self.sent.pop_front().map(Bytes::try_into_mut) {
+            Some(Ok(payload)) => payload,
+            Some(Err(held)) => {
+                self.sent.push_front(held);
+                BytesMut::zeroed(self.size)
+            }
+            None => BytesMut::zeroed(self.size),
+        };
+        if let Some(stamp) = payload.first_chunk_mut::<STAMP>() {
+            *stamp = now.to_be_bytes();
+        }
+        let payload = payload.freeze();
+        self.sent.push_back(payload.clone());
+        payload
+    }
 }
 
 /// Receives the data of the other end and reports its amount; receives the report on the data that this end sends.
