@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use anabranch_proto::wire::{Address, Packet};
+use anabranch_proto::wire::{Address, Copies, Packet};
 use anabranch_proto::{AssociationId, Event, Incoming, LostReason, Output, PathView, Purpose, Reason, Time};
 use bytes::Bytes;
 use tokio::sync::{Notify, broadcast};
@@ -14,7 +14,7 @@ use tokio::sync::{Notify, broadcast};
 use crate::gather::{Gather, Manner};
 use crate::interface::route;
 use crate::report::{PathReport, Traffic};
-use crate::socket::{Malformed, Sent, Socket};
+use crate::socket::{Arrived, Sent, Socket};
 use crate::source;
 use crate::tape::Taped;
 
@@ -50,6 +50,8 @@ pub(crate) struct Core {
     /// The largest number of them per source.
     max_per_source: u32,
     accepted: VecDeque<AssociationId>,
+    /// The payloads of arrived packets.
+    copies: Copies,
     /// When the endpoint next has something to do.
     pub(crate) wake: Option<Time>,
     pub(crate) traffic: Traffic,
@@ -127,6 +129,7 @@ impl Shared {
             by_source: BTreeMap::new(),
             max_per_source: max_per_source.unwrap_or(u32::MAX),
             accepted: VecDeque::new(),
+            copies: Copies::default(),
             wake: None,
             traffic: Traffic::default(),
         };
@@ -241,9 +244,15 @@ impl Core {
 
     /// Drains the output of the endpoint: after every call, and after every packet of a batch.
     pub(crate) fn drain(&mut self, shared: &Shared, now: Time) {
+        if let Some(until) = self.endpoint.rest(now) {
+            return self.wake = until;
+        }
         loop {
             match self.endpoint.poll(now) {
-                Output::Transmit(packet, reason) => self.transmit(shared, &packet, &reason),
+                Output::Transmit(packet, reason) => {
+                    self.transmit(shared, &packet, &reason);
+                    self.endpoint.reuse(packet);
+                }
                 Output::Event(id, event) => self.event(shared, id, event, now),
                 Output::Note(_) => {}
                 Output::Wait(until) => return self.wake = until,
@@ -328,14 +337,16 @@ impl Core {
     }
 
     /// Handles an arriving packet, and gathers the packets that it releases before the next one is handled.
-    pub(crate) fn arrived(&mut self, shared: &Shared, packet: Result<Box<Packet>, Malformed>, now: Time) {
+    pub(crate) fn arrived(&mut self, shared: &Shared, arrived: &Arrived<'_>, now: Time) {
         self.traffic.packets_received += 1;
-        match packet {
-            Ok(packet) => {
+        let mut packet = self.endpoint.spare();
+        let Arrived { from, to, ecn, bytes } = *arrived;
+        match packet.decode_copied(from, to, ecn, bytes, &self.copies) {
+            Ok(()) => {
                 self.endpoint.handle(now, Incoming::Packet(packet));
                 self.drain(shared, now);
             }
-            Err(Malformed) => self.traffic.malformed += 1,
+            Err(_) => self.traffic.malformed += 1,
         }
     }
 

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket as StdSocket};
 use std::os::fd::AsFd;
 use std::task::{Context, Poll};
 
-use anabranch_proto::wire::{Address, Ecn, Packet, Quoted};
+use anabranch_proto::wire::{Address, Ecn, Quoted};
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use rustix::io::Errno;
 use rustix::net::sockopt::{
@@ -150,11 +150,7 @@ impl Socket {
     }
 
     /// Receives packets with one system call, and passes each to `take`; `None` if there are none.
-    pub(crate) fn receive(
-        &self,
-        buffers: &mut Buffers,
-        mut take: impl FnMut(Result<Box<Packet>, Malformed>),
-    ) -> Option<()> {
+    pub(crate) fn receive(&self, buffers: &mut Buffers, mut take: impl FnMut(&Arrived<'_>)) -> Option<()> {
         let mut meta = [RecvMeta::default(); BATCH];
         let mut slices = buffers.slices();
         let mut receive = || self.state.recv(UdpSockRef::from(&self.io), &mut slices, &mut meta);
@@ -167,7 +163,8 @@ impl Socket {
         for (datagram, meta) in slices.iter().zip(&meta).take(datagrams) {
             let from = Address { ip: meta.addr.ip(), udp: if self.raw { 0 } else { meta.addr.port() } };
             for packet in datagram[..meta.len].chunks(meta.stride.max(1)) {
-                take(self.decode(from, ecn(meta.ecn), packet));
+                let bytes = self.without_ip_header(packet);
+                take(&Arrived { from, to: self.address, ecn: ecn(meta.ecn), bytes });
             }
         }
         Some(())
@@ -188,18 +185,21 @@ impl Socket {
         }
     }
 
-    fn decode(&self, from: Address, ecn: Ecn, bytes: &[u8]) -> Result<Box<Packet>, Malformed> {
-        // Only a raw IPv4 socket also delivers the IP header.
-        let header =
-            if self.raw && from.ip.is_ipv4() { usize::from(bytes.first().unwrap_or(&0) & 15) * 4 } else { 0 };
-        let bytes = bytes.get(header..).ok_or(Malformed)?;
-        let packet = Packet::decode_copied(from, self.address, ecn, bytes);
-        packet.map(Box::new).map_err(|_| Malformed)
+    /// Only a raw IPv4 socket also delivers the IP header.
+    fn without_ip_header<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        let with_header = self.raw && self.address.ip.is_ipv4();
+        let header = if with_header { usize::from(bytes.first().unwrap_or(&0) & 15) * 4 } else { 0 };
+        bytes.get(header..).unwrap_or_default()
     }
 }
 
-/// Something arrived that is no SCTP packet.
-pub(crate) struct Malformed;
+/// Something that has arrived, perhaps an SCTP packet.
+pub(crate) struct Arrived<'a> {
+    pub(crate) from: Address,
+    pub(crate) to: Address,
+    pub(crate) ecn: Ecn,
+    pub(crate) bytes: &'a [u8],
+}
 
 /// Buffers for one system call.
 pub(crate) struct Buffers(Vec<Vec<u8>>);

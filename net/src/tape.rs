@@ -3,7 +3,7 @@
 
 use std::ops::Deref;
 
-use anabranch_proto::wire::Address;
+use anabranch_proto::wire::{Address, Packet};
 use anabranch_proto::{
     AssociationId, ChangeError, Config, Delivery, Direction, Endpoint, Incoming, LocalAddress, Message,
     Output, PathId, Refused, SendError, Time,
@@ -97,6 +97,21 @@ impl Taped {
     pub(crate) fn handle(&mut self, now: Time, incoming: Incoming) {
         self.note(now, &Call::Handle(&incoming));
         self.endpoint.handle(now, incoming);
+    }
+
+    /// As [`Endpoint::rest`]. A tape records every poll, so there is none with a tape.
+    pub(crate) fn rest(&mut self, now: Time) -> Option<Option<Time>> {
+        if self.tape.is_some() { None } else { self.endpoint.rest(now) }
+    }
+
+    /// A packet to decode into.
+    pub(crate) fn spare(&mut self) -> Box<Packet> {
+        self.endpoint.spare()
+    }
+
+    /// A packet that has left: its memory is used again.
+    pub(crate) fn reuse(&mut self, packet: Box<Packet>) {
+        self.endpoint.reuse(packet);
     }
 
     pub(crate) fn connect(&mut self, now: Time, port: u16, to: &[Address]) -> Result<AssociationId, Refused> {

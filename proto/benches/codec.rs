@@ -43,7 +43,7 @@ fn row(name: &str, packet: &Packet) {
         black_box(Packet::decode_unchecked(PLACE, PLACE, Ecn::NotEct, black_box(&bytes).clone()).is_ok());
     });
     let crc = best(|| {
-        black_box(crc_fast::crc32_iscsi(black_box(&bytes)));
+        black_box(crc32c::crc32c(black_box(&bytes)));
     });
     println!("{name:<28}{:>8}{encode:>8.1}{decode:>10.1}{unchecked:>12.1}{crc:>8.1}", bytes.len());
 }

@@ -48,9 +48,15 @@ impl Pair {
     }
 
     fn drain(&mut self, side: usize) {
+        if let Some(until) = self.ends[side].rest(self.now) {
+            return self.wake[side] = until;
+        }
         loop {
             match self.ends[side].poll(self.now) {
-                Output::Transmit(packet, _) => self.transmit(side, &packet),
+                Output::Transmit(packet, _) => {
+                    self.transmit(side, &packet);
+                    self.ends[side].reuse(packet);
+                }
                 Output::Event(id, Event::Up) => self.ids[side] = Some(id),
                 Output::Event(id, Event::Readable) => {
                     while let Some(delivery) = self.ends[side].read(self.now, id) {
@@ -75,8 +81,9 @@ impl Pair {
 
     fn arrive(&mut self, side: usize, bytes: Bytes) {
         let (from, to) = (address(1 - side), address(side));
-        let packet = Packet::decode(from, to, Ecn::NotEct, bytes).expect("what was sent can be decoded");
-        self.ends[side].handle(self.now, Incoming::Packet(Box::new(packet)));
+        let mut packet = self.ends[side].spare();
+        packet.decode_into(from, to, Ecn::NotEct, &bytes).expect("what was sent can be decoded");
+        self.ends[side].handle(self.now, Incoming::Packet(packet));
         self.drain(side);
     }
 }

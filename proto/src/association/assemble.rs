@@ -84,8 +84,9 @@ impl Association {
         self.spares[1] = self.spares[0].replace(packet);
     }
 
+    /// The packet that [`keep`](Self::keep) got last, if nothing has used it since.
     #[inline]
-    fn take_spare(&mut self) -> Option<Box<Packet>> {
+    pub(crate) fn take_spare(&mut self) -> Option<Box<Packet>> {
         let second = self.spares[1].take();
         std::mem::replace(&mut self.spares[0], second)
     }

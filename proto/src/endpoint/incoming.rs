@@ -72,6 +72,22 @@ impl Endpoint {
         aborts && !self.associations[index].as_deref().is_some_and(own)
     }
 
+    /// A packet to decode into: one that was processed, if there is one, so that no new memory is needed.
+    #[inline]
+    pub fn spare(&mut self) -> Box<Packet> {
+        let last = self.last.and_then(|index| self.associations[index].as_mut());
+        last.and_then(|association| association.take_spare()).unwrap_or_default()
+    }
+
+    /// A packet that has left is needed no longer: the next one uses its memory.
+    #[inline]
+    pub fn reuse(&mut self, mut packet: Box<Packet>) {
+        packet.chunks.clear();
+        if let Some(association) = self.last.and_then(|index| self.associations[index].as_mut()) {
+            association.keep(packet);
+        }
+    }
+
     /// Most packets hold data or acknowledgements for the association of the previous packet, on one of its paths.
     /// These need no further checks.
     fn expected(&self, packet: &Packet) -> Option<(usize, PathId)> {

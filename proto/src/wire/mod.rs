@@ -11,6 +11,7 @@
 mod address;
 mod cause;
 pub mod chunk;
+mod copies;
 mod error;
 mod packet;
 mod param;
@@ -23,6 +24,7 @@ mod tlv;
 pub use address::{Address, LocalAddress};
 pub use cause::Cause;
 pub use chunk::Chunk;
+pub use copies::Copies;
 pub use error::{DecodeError, EncodeError};
 pub use packet::{Ecn, HEADER, Packet, Ports};
 pub use param::Param;

@@ -1,12 +1,14 @@
 //! The common header (RFC 9260 §3.1) and the whole packet.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use bytes::{BufMut, Bytes, BytesMut};
-use crc_fast::{CrcAlgorithm, Digest, crc32_iscsi};
+use crc32c::{crc32c, crc32c_append};
 use smallvec::SmallVec;
 
 use super::chunk::padded;
 use super::reader::Reader;
-use super::{Address, Chunk, DecodeError, EncodeError};
+use super::{Address, Chunk, Copies, DecodeError, EncodeError};
 
 /// Bytes of the common header.
 pub const HEADER: usize = 12;
@@ -65,6 +67,15 @@ pub struct Packet {
     pub chunks: SmallVec<[Chunk; 2]>,
 }
 
+impl Default for Packet {
+    /// A packet without chunks from nowhere to nowhere, to be decoded into.
+    fn default() -> Self {
+        let nowhere = Address::ip(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        let ports = Ports { source: 0, destination: 0 };
+        Packet { from: nowhere, to: nowhere, ports, tag: 0, ecn: Ecn::NotEct, chunks: SmallVec::new() }
+    }
+}
+
 impl Packet {
     /// Encoded length in bytes: the common header and every chunk with its padding, without IP.
     pub fn size(&self) -> usize {
@@ -95,7 +106,7 @@ impl Packet {
         //= rfc9260#appendix-A
         // The CRC is sent with its lowest byte first, unlike all other fields.
         let packet = &mut out[start..];
-        let checksum = crc32_iscsi(packet);
+        let checksum = crc32c(packet);
         packet[CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
         Ok(())
     }
@@ -103,10 +114,11 @@ impl Packet {
     /// Appends the header with a checksum of zero, and the chunks.
     fn put(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
         out.reserve(self.size());
-        out.put_u16(self.ports.source);
-        out.put_u16(self.ports.destination);
-        out.put_u32(self.tag);
-        out.put_u32(0);
+        let mut header = [0; HEADER];
+        header[..2].copy_from_slice(&self.ports.source.to_be_bytes());
+        header[2..4].copy_from_slice(&self.ports.destination.to_be_bytes());
+        header[4..8].copy_from_slice(&self.tag.to_be_bytes());
+        out.put_slice(&header);
         self.chunks.iter().try_for_each(|chunk| chunk.put(out))
     }
 
@@ -120,11 +132,32 @@ impl Packet {
         Self::decode_unchecked(from, to, ecn, bytes)
     }
 
-    /// Like [`decode`](Packet::decode), from a buffer that is used again: the parts that are kept are copied, after the checksum was
-    /// verified.
-    pub fn decode_copied(from: Address, to: Address, ecn: Ecn, bytes: &[u8]) -> Result<Packet, DecodeError> {
+    /// Like [`decode`](Packet::decode), into a packet that is needed no longer. On an error its content means nothing.
+    pub fn decode_into(
+        &mut self,
+        from: Address,
+        to: Address,
+        ecn: Ecn,
+        bytes: &Bytes,
+    ) -> Result<(), DecodeError> {
         verify(bytes)?;
-        Self::read(from, to, ecn, Reader::copying(bytes))
+        (self.from, self.to, self.ecn) = (from, to, ecn);
+        self.read(Reader::new(bytes))
+    }
+
+    /// Like [`decode_into`](Packet::decode_into), from a buffer that is used again: the parts that are kept are copied, after the
+    /// checksum was verified.
+    pub fn decode_copied(
+        &mut self,
+        from: Address,
+        to: Address,
+        ecn: Ecn,
+        bytes: &[u8],
+        copies: &Copies,
+    ) -> Result<(), DecodeError> {
+        verify(bytes)?;
+        (self.from, self.to, self.ecn) = (from, to, ecn);
+        self.read(Reader::copying(bytes, copies))
     }
 
     /// Like [`decode`](Packet::decode), without verifying the checksum: for bytes that a lower layer has verified.
@@ -134,18 +167,22 @@ impl Packet {
         ecn: Ecn,
         bytes: Bytes,
     ) -> Result<Packet, DecodeError> {
-        Self::read(from, to, ecn, Reader::new(&bytes))
+        let mut packet = Packet { from, to, ecn, ..Packet::default() };
+        packet.read(Reader::new(&bytes))?;
+        Ok(packet)
     }
 
-    fn read(from: Address, to: Address, ecn: Ecn, mut reader: Reader<'_>) -> Result<Packet, DecodeError> {
+    /// Reads the header and the chunks.
+    fn read(&mut self, mut reader: Reader<'_>) -> Result<(), DecodeError> {
         let size = reader.remaining();
         if size < HEADER {
             return Err(DecodeError::TooShort { size });
         }
-        let ports = Ports { source: reader.u16()?, destination: reader.u16()? };
-        let tag = reader.u32()?;
+        self.ports = Ports { source: reader.u16()?, destination: reader.u16()? };
+        self.tag = reader.u32()?;
         reader.u32()?;
-        let (mut chunks, mut skipped) = (SmallVec::new(), 0);
+        self.chunks.clear();
+        let mut skipped = 0;
         //= rfc9260#section-6.10
         while reader.remaining() > 0 && !reader.is_at_a_partial_chunk() {
             let chunk = Chunk::take(&mut reader)?;
@@ -157,13 +194,13 @@ impl Packet {
                     continue;
                 }
             }
-            if chunks.len() == chunks.capacity() {
+            if self.chunks.len() == self.chunks.capacity() {
                 // A packet of small chunks has many of them, usually of about the same size.
-                chunks.reserve(1 + reader.remaining() / chunk.padded_size());
+                self.chunks.reserve(1 + reader.remaining() / chunk.padded_size());
             }
-            chunks.push(chunk);
+            self.chunks.push(chunk);
         }
-        Ok(Packet { from, to, ports, tag, ecn, chunks })
+        Ok(())
     }
 }
 
@@ -184,8 +221,5 @@ fn received_checksum(bytes: &[u8]) -> Result<u32, DecodeError> {
         bytes.split_first_chunk::<HEADER>().ok_or(DecodeError::TooShort { size: bytes.len() })?;
     let mut header = *header;
     header[CHECKSUM].fill(0);
-    // The register of the digest is the complement of the checksum so far.
-    let mut digest = Digest::new_with_init_state(CrcAlgorithm::Crc32Iscsi, u64::from(!crc32_iscsi(&header)));
-    digest.update(chunks);
-    Ok(digest.finalize() as u32)
+    Ok(crc32c_append(crc32c(&header), chunks))
 }

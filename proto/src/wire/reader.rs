@@ -2,37 +2,47 @@
 
 use bytes::Bytes;
 
-use super::DecodeError;
+use super::{Copies, DecodeError};
 
 /// The unread rest of a packet or of one of its elements.
 #[derive(Clone)]
 pub(super) struct Reader<'a> {
     packet: &'a [u8],
-    /// The packet's memory, if parts that are kept share it. Otherwise each of them is copied.
-    shared: Option<&'a Bytes>,
+    memory: Memory<'a>,
     /// Where the element begins, header included. Errors name this offset.
     element: usize,
     at: usize,
     end: usize,
 }
 
+/// Where the parts that are kept lie.
+#[derive(Copy, Clone)]
+enum Memory<'a> {
+    /// In the packet's memory.
+    Shared(&'a Bytes),
+    /// In memory of their own: each is copied.
+    Copied(&'a Copies),
+}
+
 impl<'a> Reader<'a> {
     /// Starts reading at the first byte. Large parts that are kept share the packet's memory.
     pub(super) fn new(packet: &'a Bytes) -> Self {
-        Reader { shared: Some(packet), ..Reader::copying(packet) }
+        Reader { packet, memory: Memory::Shared(packet), element: 0, at: 0, end: packet.len() }
     }
 
     /// The same, but every part that is kept is copied.
-    pub(super) fn copying(packet: &'a [u8]) -> Self {
-        Reader { packet, shared: None, element: 0, at: 0, end: packet.len() }
+    pub(super) fn copying(packet: &'a [u8], copies: &'a Copies) -> Self {
+        Reader { packet, memory: Memory::Copied(copies), element: 0, at: 0, end: packet.len() }
     }
 
     /// Bytes left.
+    #[inline]
     pub(super) fn remaining(&self) -> usize {
         self.end - self.at
     }
 
     /// The next `N` bytes.
+    #[inline]
     pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
         let array = *self.left().first_chunk().ok_or(self.wrong())?;
         self.at += N;
@@ -40,11 +50,13 @@ impl<'a> Reader<'a> {
     }
 
     /// The next sixteen bits.
+    #[inline]
     pub(super) fn u16(&mut self) -> Result<u16, DecodeError> {
         self.array().map(u16::from_be_bytes)
     }
 
     /// The next thirty-two bits.
+    #[inline]
     pub(super) fn u32(&mut self) -> Result<u32, DecodeError> {
         self.array().map(u32::from_be_bytes)
     }
@@ -63,11 +75,11 @@ impl<'a> Reader<'a> {
     /// The unread rest. If parts share the packet's memory, it is still copied if it is less than half of the packet, so that a few kept
     /// bytes do not keep the whole packet in memory.
     pub(super) fn rest(&mut self) -> Bytes {
-        let large = |packet: &&Bytes| self.remaining() * 2 >= packet.len();
-        let rest = match self.shared.filter(large) {
+        let rest = match self.memory {
             _ if self.remaining() == 0 => Bytes::new(),
-            Some(packet) => packet.slice(self.at..self.end),
-            None => Bytes::copy_from_slice(self.left()),
+            Memory::Shared(packet) if self.remaining() * 2 >= packet.len() => packet.slice(self.at..self.end),
+            Memory::Shared(_) => Bytes::copy_from_slice(self.left()),
+            Memory::Copied(copies) => copies.copy(self.left()),
         };
         self.at = self.end;
         rest
@@ -81,9 +93,9 @@ impl<'a> Reader<'a> {
     /// The part of the packet that follows this element.
     pub(super) fn behind(&self) -> Bytes {
         let start = (self.element + padded(self.end - self.element)).min(self.packet.len());
-        match self.shared {
-            Some(packet) => packet.slice(start..),
-            None => Bytes::copy_from_slice(&self.packet[start..]),
+        match self.memory {
+            Memory::Shared(packet) => packet.slice(start..),
+            Memory::Copied(copies) => copies.copy(&self.packet[start..]),
         }
     }
 
@@ -119,6 +131,7 @@ impl<'a> Reader<'a> {
         DecodeError::Content { at: self.element }
     }
 
+    #[inline]
     fn left(&self) -> &'a [u8] {
         &self.packet[self.at..self.end]
     }

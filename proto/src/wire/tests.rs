@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use smallvec::{SmallVec, smallvec};
 
 use super::chunk::{Abort, Bare, Data, GapBlock, Heartbeat, Init, Sack, Unknown};
-use super::{Address, Cause, Chunk, DecodeError, Ecn, EncodeError, Packet, Param, Ports};
+use super::{Address, Cause, Chunk, Copies, DecodeError, Ecn, EncodeError, Packet, Param, Ports};
 use crate::{Ssn, Tsn};
 
 const HERE: Address = Address::ip(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)));
@@ -32,7 +32,12 @@ fn encoded(packet: &Packet) -> Bytes {
 
 fn decoded(bytes: &Bytes) -> Result<Packet, DecodeError> {
     let shared = Packet::decode(HERE, THERE, Ecn::NotEct, bytes.clone());
-    assert_eq!(Packet::decode_copied(HERE, THERE, Ecn::NotEct, bytes), shared);
+    // Into a packet that was used for something else.
+    let mut again = packet(9, [Chunk::CookieAck(Bare)]);
+    let copied = again.decode_copied(HERE, THERE, Ecn::NotEct, bytes, &Copies::default());
+    assert_eq!(copied.map(|()| again.clone()), shared);
+    let into = again.decode_into(HERE, THERE, Ecn::NotEct, bytes);
+    assert_eq!(into.map(|()| again), shared);
     shared
 }
 
@@ -56,7 +61,7 @@ fn chunks(text: &str) -> Result<Vec<Chunk>, DecodeError> {
 //= rfc9260#appendix-A
 #[test]
 fn the_checksum_is_crc32c() {
-    assert_eq!(crc_fast::crc32_iscsi(b"123456789"), 0xe306_9283);
+    assert_eq!(crc32c::crc32c(b"123456789"), 0xe306_9283);
 }
 
 #[test]
@@ -335,4 +340,20 @@ fn the_longest_chunk_fits() {
     longest.payload = vec![1; 65_519].into();
     let packet = packet(1, [Chunk::Data(longest)]);
     assert_eq!(decoded(&encoded(&packet)), Ok(packet));
+}
+
+/// Payloads that were decoded before keep their bytes, whatever is decoded after them.
+#[test]
+fn copies_of_payloads_lie_side_by_side() {
+    let payload = |n: u8| Bytes::from(vec![n; 700 * usize::from(n)]);
+    let (copies, mut kept) = (Copies::default(), Vec::new());
+    for n in 1..20 {
+        let bytes = encoded(&packet(1, [Chunk::Data(Data { payload: payload(n), ..data(b"") })]));
+        let mut decoded = Packet::default();
+        decoded.decode_copied(HERE, THERE, Ecn::NotEct, &bytes, &copies).unwrap();
+        kept.push(decoded);
+    }
+    for (n, packet) in (1..).zip(kept) {
+        assert!(matches!(&packet.chunks[..], [Chunk::Data(data)] if data.payload == payload(n)));
+    }
 }

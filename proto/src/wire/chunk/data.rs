@@ -2,7 +2,7 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::content::Content;
+use super::content::{CHUNK_HEADER, Content};
 use crate::wire::reader::Reader;
 use crate::wire::{DecodeError, EncodeError};
 use crate::{Ssn, Tsn};
@@ -61,10 +61,12 @@ impl Content for Data {
     }
 
     fn put(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
-        out.put_u32(self.tsn.0);
-        out.put_u16(self.stream);
-        out.put_u16(self.ssn.0);
-        out.put_u32(self.ppid);
+        let mut header = [0; DATA_HEADER - CHUNK_HEADER];
+        header[..4].copy_from_slice(&self.tsn.0.to_be_bytes());
+        header[4..6].copy_from_slice(&self.stream.to_be_bytes());
+        header[6..8].copy_from_slice(&self.ssn.0.to_be_bytes());
+        header[8..].copy_from_slice(&self.ppid.to_be_bytes());
+        out.put_slice(&header);
         out.put_slice(&self.payload);
         Ok(())
     }
