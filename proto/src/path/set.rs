@@ -246,6 +246,9 @@ impl Paths {
         match self.views.get(id.index()) {
             Some(_) => (self.views[id.index()], self.rest[id.index()]) = (view, path),
             None => {
+                // Exactly one more: most associations have one path, and a path is large.
+                self.views.reserve_exact(1);
+                self.rest.reserve_exact(1);
                 self.views.push(view);
                 self.rest.push(path);
             }

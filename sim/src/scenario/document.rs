@@ -73,7 +73,7 @@ impl Document {
         })?;
         let (span, table) = (parsed.span(), parsed.into_inner());
         let convert = Convert { from: &source, source: 0, offset: 0 };
-        let root = convert.node(&Spanned::new(span, DeValue::Table(table)))?;
+        let root = convert.node(Spanned::new(span, DeValue::Table(table)))?;
         Ok(Document { sources: vec![source], root })
     }
 
@@ -134,7 +134,7 @@ impl Document {
         let offset = start + (text.len() - text.trim_start().len());
         let convert = Convert { from, source: self.sources.len(), offset };
         match DeValue::parse(trimmed) {
-            Ok(value) => convert.node(&value),
+            Ok(value) => convert.node(value),
             Err(_) => {
                 Ok(Node { place: convert.place(0..trimmed.len()), value: Value::String(trimmed.to_owned()) })
             }
@@ -322,30 +322,31 @@ impl Convert<'_> {
         Place { source: self.source, span: span.start + self.offset..span.end + self.offset }
     }
 
-    fn node(&self, parsed: &Spanned<DeValue<'_>>) -> Result<Node, ScenarioError> {
+    /// The parser's values are larger, so each is freed as soon as it is converted.
+    fn node(&self, parsed: Spanned<DeValue<'_>>) -> Result<Node, ScenarioError> {
         let place = self.place(parsed.span());
         let bad = |why: &str| ScenarioError::new(self.from, place.span.clone(), "", why);
-        let value = match parsed.get_ref() {
+        let value = match parsed.into_inner() {
             DeValue::String(text) => Value::String(text.to_string()),
             DeValue::Integer(n) => Value::Integer(
                 i128::from_str_radix(n.as_str(), n.radix()).map_err(|_| bad("this number is too large"))?,
             ),
             DeValue::Float(f) => Value::Float(f.as_str().parse().map_err(|_| bad("this is no number"))?),
-            DeValue::Boolean(b) => Value::Boolean(*b),
+            DeValue::Boolean(b) => Value::Boolean(b),
             DeValue::Datetime(d) => Value::Datetime(d.to_string()),
             DeValue::Array(items) => {
-                Value::Array(items.iter().map(|item| self.node(item)).collect::<Result<_, _>>()?)
+                Value::Array(items.into_iter().map(|item| self.node(item)).collect::<Result<_, _>>()?)
             }
             DeValue::Table(table) => self.table(table)?,
         };
         Ok(Node { place, value })
     }
 
-    fn table(&self, table: &DeTable<'_>) -> Result<Value, ScenarioError> {
-        let mut entries = Vec::new();
+    fn table(&self, table: DeTable<'_>) -> Result<Value, ScenarioError> {
+        let mut entries = Vec::with_capacity(table.len());
         for (key, node) in table {
             let (place, node) = (self.place(key.span()), self.node(node)?);
-            entries.push(Entry { key: key.get_ref().to_string(), place, node });
+            entries.push(Entry { key: key.into_inner().into_owned(), place, node });
         }
         // In the order of the text, so that the first fault is reported.
         entries.sort_by_key(|entry| entry.place.span.start);

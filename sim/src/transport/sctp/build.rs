@@ -30,9 +30,10 @@ pub(crate) fn agents(
     first: usize,
 ) -> Result<[SctpAgent; 2], RunError> {
     let flow = site.flow;
-    let (mut clients, mut servers) = (Vec::new(), Vec::new());
+    let parts = parts(site, sctp);
+    let (mut clients, mut servers) = (Vec::with_capacity(parts.len()), Vec::with_capacity(parts.len()));
     let mut size = flow.message_size;
-    for part in parts(site, sctp) {
+    for part in parts {
         let [client, server] = configs(site, sctp, &part);
         let header = client.ip_header + if sctp.udp { UDP_HEADER } else { 0 };
         let payload = client.mtu.saturating_sub(header + SCTP_HEADERS + extension_headers(&client)) & !3;

@@ -10,6 +10,7 @@ use crate::results::{FlowResult, HeartbeatCounts, PathResult, Retransmissions};
 
 /// Adds the results of the associations and their paths.
 pub(crate) fn complete(client: &SctpAgent, server: &SctpAgent, now: Time, result: &mut FlowResult) {
+    result.paths.reserve_exact(client.lines.iter().map(|line| line.paths().count()).sum());
     for line in &client.lines {
         let done = line.statistics(now);
         result.packets += done.packets;
