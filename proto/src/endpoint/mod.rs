@@ -24,7 +24,7 @@ use ready::Ready;
 
 use crate::agenda::Agenda;
 use crate::association::{Association, AssociationParts, new_tag};
-use crate::chance::Chance;
+use crate::chance::{Chance, SeldomChance};
 use crate::digest::Digest;
 use crate::handshake::cookie::Secrets;
 use crate::policy::PolicyError;
@@ -53,7 +53,7 @@ pub struct Endpoint {
     chance: Chance,
     /// Draws the first TSNs for cookies. They are independent of the tags, so an attacker who learns a tag does not
     /// learn the TSN.
-    tsns: Chance,
+    tsns: SeldomChance,
     secrets: Secrets,
     listening: bool,
     notes: bool,

@@ -112,7 +112,7 @@ impl Endpoint {
         let config = Arc::clone(config);
         let tsn = match existing {
             Some(association) if ties.0 == tag => association.local_tsn,
-            _ => Tsn(config.first_tsn.unwrap_or_else(|| self.tsns.next_u32())),
+            _ => Tsn(config.first_tsn.unwrap_or_else(|| self.tsns.draw(Rng::next_u32))),
         };
         let random = match existing {
             Some(association) if ties.0 == tag => association.random(),

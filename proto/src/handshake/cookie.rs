@@ -7,11 +7,11 @@ use std::net::IpAddr;
 use bytes::{Buf, BufMut, Bytes};
 use hmac::{Hmac, KeyInit, Mac};
 use rand_chacha::ChaCha8Rng;
-use rand_core::Rng;
+use rand_core::{Rng, SeedableRng};
 use sha2::Sha256;
 
 use super::Addresses;
-use crate::chance::Chance;
+use crate::chance::SeldomChance;
 use crate::digest::Digest;
 use crate::extension::Agreement;
 use crate::wire::Address;
@@ -65,7 +65,7 @@ pub(crate) struct Secrets {
     /// Since when the present key is in use.
     since: Option<Time>,
     /// The random stream for new keys. It is separate so that the number of keys changes no other draw.
-    chance: Chance,
+    chance: SeldomChance,
     /// A buffer in which cookies are written.
     scratch: Vec<u8>,
 }
@@ -83,7 +83,7 @@ impl Key {
         Key { bytes, mac }
     }
 
-    fn drawn(chance: &mut Chance) -> Key {
+    fn drawn(chance: &mut ChaCha8Rng) -> Key {
         let mut bytes = [0; 32];
         chance.fill_bytes(&mut bytes);
         Key::new(bytes)
@@ -109,9 +109,9 @@ impl Secrets {
     pub(crate) fn new(chance: &mut ChaCha8Rng) -> Self {
         let mut seed = [0; 32];
         chance.fill_bytes(&mut seed);
-        let mut chance = Chance::from_seed(seed);
+        let mut chance = ChaCha8Rng::from_seed(seed);
         let keys = [Key::drawn(&mut chance), Key::drawn(&mut chance)];
-        Secrets { keys, used: Default::default(), since: None, chance, scratch: Vec::new() }
+        Secrets { keys, used: Default::default(), since: None, chance: chance.into(), scratch: Vec::new() }
     }
 
     /// A cookie as bytes, signed now.
@@ -137,7 +137,7 @@ impl Secrets {
     /// Drops the older key, and with it all cookies that it has signed.
     fn rotate(&mut self) {
         self.keys.swap(0, 1);
-        self.keys[0] = Key::drawn(&mut self.chance);
+        self.keys[0] = self.chance.draw(Key::drawn);
         self.used[1] = std::mem::take(&mut self.used[0]);
         // The next cookie that is signed says since when.
         self.since = None;
@@ -280,7 +280,6 @@ fn get_address(b: &mut &[u8]) -> Option<Address> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand_core::SeedableRng;
 
     fn cookie() -> Cookie {
         let address = |last| Address { ip: IpAddr::V4([10, 0, 0, last].into()), udp: 9899 };

@@ -6,7 +6,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
-use crate::chance::Chance;
+use crate::chance::SeldomChance;
 use crate::wire::Address;
 use crate::{Duration, Time};
 
@@ -20,7 +20,7 @@ const REMEMBERED: usize = 8;
 #[derive(Clone, Debug)]
 pub(crate) struct Health {
     /// Draws the nonce of each heartbeat. A nonce reveals nothing about other nonces.
-    nonces: Chance,
+    nonces: SeldomChance,
     /// The heartbeats without an answer, the latest last.
     asked: VecDeque<SentHeartbeat>,
     /// When something that measures the path was last sent: new data or a heartbeat.
@@ -113,7 +113,7 @@ impl Health {
     }
 
     fn ask(&mut self, local: Address, at: Time, what: HeartbeatFor) -> Bytes {
-        let asked = SentHeartbeat { nonce: self.nonces.next_u64(), local, at, what };
+        let asked = SentHeartbeat { nonce: self.nonces.draw(Rng::next_u64), local, at, what };
         if self.asked.len() == REMEMBERED {
             self.asked.pop_front();
         }
