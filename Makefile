@@ -115,7 +115,7 @@ site:
 	cargo build --profile quick --package anabranch
 	for paper in $(PAPERS); do \
 		target/quick/anabranch reproduce "papers/$$paper" $(if $(SEEDS),--seeds $(SEEDS)) \
-			--report "$(SITE)/papers/$$paper/report.html" --force >/dev/null || [ $$? -eq 1 ]; \
+			--report "$(SITE)/papers/$$paper/report.html" --home index.html --force >/dev/null || [ $$? -eq 1 ]; \
 	done
 	cargo doc --workspace --no-deps --quiet
 	rm -rf $(SITE)/api && cp -r target/doc $(SITE)/api

@@ -40,6 +40,9 @@ pub(crate) struct Arguments {
     /// Write an HTML page to this file: tables and figures of the paper and of Anabranch together, and every verdict
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
+    /// Let the page link to this one, a file beside it: the site to which it belongs
+    #[arg(long, value_name = "FILE.html", requires = "report", value_parser = beside)]
+    home: Option<String>,
     /// Write the charts of the page to this directory as SVG, PNG and PDF, of each paper to one with its name below it.
     /// Charts of tables have their data as CSV, and a PGFPlots document that draws the CSV
     #[arg(long, value_name = "DIR", conflicts_with = "figure")]
@@ -99,7 +102,10 @@ pub(crate) fn reproduce(arguments: &Arguments) -> u8 {
     };
     if arguments.report.is_some() || arguments.figures.is_some() {
         let written = drawn(&judged, arguments.claim.is_empty().then_some(means)).and_then(|drawn| {
-            arguments.report.iter().try_for_each(|file| write_page(file, &drawn))?;
+            arguments
+                .report
+                .iter()
+                .try_for_each(|file| write_page(file, &drawn, arguments.home.as_deref()))?;
             arguments.figures.iter().try_for_each(|directory| write_figures(directory, &drawn))
         });
         if let Err(status) = written {
@@ -109,9 +115,17 @@ pub(crate) fn reproduce(arguments: &Arguments) -> u8 {
     report(arguments, &judged)
 }
 
+/// A relative link: not one with a scheme.
+fn beside(link: &str) -> Result<String, String> {
+    match link.contains(':') {
+        true => Err("write the place of a file, as seen from the page".to_owned()),
+        false => Ok(link.to_owned()),
+    }
+}
+
 /// Writes the page about all judged claims, with the papers' figures.
-fn write_page(file: &Path, drawn: &[Reproduced<'_>]) -> Result<(), u8> {
-    std::fs::write(file, papers_page(drawn))
+fn write_page(file: &Path, drawn: &[Reproduced<'_>], home: Option<&str>) -> Result<(), u8> {
+    std::fs::write(file, papers_page(drawn, home))
         .map_err(|error| fail(format!("cannot write {}: {error}", file.display())))
 }
 

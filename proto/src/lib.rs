@@ -42,6 +42,7 @@ pub use config::{Config, ConfigError, ConfigWarning, Pairs, SharedKey};
 pub use endpoint::{Endpoint, NewError, Status};
 pub use extension::Extensions;
 pub use mechanisms::Mechanisms;
+pub use notes::Noting;
 pub use output::{
     AddressChange, AssociationId, Blocked, ChangeError, Delivery, Direction, Discarded, Event, Incoming,
     Limit, LostReason, Message, Note, NoteKind, Outcome, Output, Purpose, Reason, Refused, Reliability,

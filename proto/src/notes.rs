@@ -5,38 +5,73 @@ use std::collections::VecDeque;
 use crate::output::{Note, NoteKind};
 use crate::{AssociationId, PathId, Time};
 
+/// Whether an endpoint reports notes, and how.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub enum Noting {
+    /// Not at all.
+    #[default]
+    Off,
+    /// All of them, as outputs.
+    Polled,
+    /// As outputs, and only what blocks user data.
+    Blocked,
+    /// They are no outputs but wait until [`Endpoint::take_kept`](crate::Endpoint::take_kept), which is cheaper. Notes of T3-rtx and
+    /// of missing reports are left out.
+    Kept,
+}
+
+impl Noting {
+    /// Whether this note is made.
+    #[inline(always)]
+    fn includes(self, kind: &NoteKind) -> bool {
+        match self {
+            Noting::Off => false,
+            Noting::Polled => true,
+            Noting::Blocked => matches!(kind, NoteKind::Blocked { .. }),
+            Noting::Kept => !matches!(kind, NoteKind::MissingReport { .. }),
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Notes {
     association: AssociationId,
-    on: bool,
+    noting: Noting,
     queue: VecDeque<Note>,
     /// By path: when T3-rtx expires, as last reported.
     timers: Vec<Time>,
 }
 
 impl Notes {
-    pub(crate) fn new(association: AssociationId, on: bool) -> Self {
-        Notes { association, on, queue: VecDeque::new(), timers: Vec::new() }
+    pub(crate) fn new(association: AssociationId, noting: Noting) -> Self {
+        Notes { association, noting, queue: VecDeque::new(), timers: Vec::new() }
     }
 
-    pub(crate) fn switch(&mut self, on: bool) {
-        self.on = on;
+    pub(crate) fn switch(&mut self, noting: Noting) {
+        self.noting = noting;
+        if noting == Noting::Off {
+            self.queue.clear();
+        }
     }
 
     pub(crate) fn add(&mut self, at: Time, kind: impl FnOnce() -> NoteKind) {
-        if self.on {
-            self.queue.push_back(Note { association: self.association, at, kind: kind() });
+        if self.noting == Noting::Off {
+            return;
+        }
+        let kind = kind();
+        if self.noting.includes(&kind) {
+            self.queue.push_back(Note { association: self.association, at, kind });
         }
     }
 
     /// The result of `make`, if notes are recorded.
     pub(crate) fn if_on<T>(&self, make: impl FnOnce() -> Option<T>) -> Option<T> {
-        if self.on { make() } else { None }
+        if matches!(self.noting, Noting::Off | Noting::Blocked) { None } else { make() }
     }
 
     /// Reports every T3-rtx that was started, restarted or stopped since the last call. `timers`: when that of each path expires.
     pub(crate) fn add_timers(&mut self, at: Time, timers: impl Iterator<Item = (PathId, Time)>) {
-        if !self.on {
+        if self.noting != Noting::Polled {
             return;
         }
         for (path, expires) in timers {
@@ -52,17 +87,21 @@ impl Notes {
         }
     }
 
-    /// Whether nothing is recorded and nothing is left.
+    /// Whether none will be an output.
     pub(crate) fn is_silent(&self) -> bool {
-        !self.on && self.queue.is_empty()
+        matches!(self.noting, Noting::Off | Noting::Kept)
     }
 
+    /// The next output.
     pub(crate) fn pop(&mut self) -> Option<Note> {
-        self.queue.pop_front()
+        if self.is_silent() { None } else { self.queue.pop_front() }
     }
 
-    /// Moves all notes to `taken`, which is empty. Both keep their memory.
+    /// Moves all notes to the end of `taken`. If it is empty, both keep their memory.
     pub(crate) fn take(&mut self, taken: &mut VecDeque<Note>) {
-        std::mem::swap(&mut self.queue, taken);
+        match taken.is_empty() {
+            true => std::mem::swap(&mut self.queue, taken),
+            false => taken.append(&mut self.queue),
+        }
     }
 }

@@ -184,6 +184,7 @@ fn parts<'a, M>(
         changes: Vec::new(),
         pauses: Vec::new(),
         observer: None,
+        batches: false,
         extra_polls: true,
     }
 }

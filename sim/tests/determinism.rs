@@ -2,12 +2,13 @@
 
 mod scenarios;
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use anabranch_proto::{Duration, Time};
 use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::{Scenario, Start};
-use anabranch_sim::trace::{Detail, Names, Observer, Record};
+use anabranch_sim::trace::{Detail, Names, Observer, QueueChange, Record, Wants};
 use anabranch_sim::{RunOptions, run};
 
 /// All records of a run, but for the contents of packets: cookies and heartbeats carry times.
@@ -99,6 +100,82 @@ fn whoever_observes_changes_nothing() {
         let unobserved = run(&scenario, RunOptions::default()).unwrap();
         assert_eq!(unobserved, unshifted(&scenario).0, "{}", scenario.name);
     }
+}
+
+/// The records of each source by themselves: a kind of detail at one end of a flow, a link's queue, its drops.
+#[derive(Default)]
+struct Apart {
+    order: bool,
+    sources: BTreeMap<String, String>,
+    /// Whether records came together.
+    together: bool,
+}
+
+impl Apart {
+    fn of(scenario: &Scenario, order: bool) -> Self {
+        let mut apart = Apart { order, ..Apart::default() };
+        run(scenario, RunOptions { observer: Some(&mut apart), ..RunOptions::default() }).unwrap();
+        apart
+    }
+
+    fn add(&mut self, source: String, line: &str) {
+        let lines = self.sources.entry(source).or_default();
+        lines.push_str(line);
+        lines.push('\n');
+    }
+}
+
+impl Observer for Apart {
+    fn begin(&mut self, _: &Names) {}
+
+    fn record(&mut self, at: Time, record: &Record<'_>) {
+        match record {
+            // Only an observer of everything in order is told of timers.
+            Record::Detail { detail: Detail::Timer { .. }, .. } => {}
+            Record::Detail { flow, side, path, detail } => {
+                let detail = format!("{detail:?}");
+                let kind = detail.split([' ', '(']).next().unwrap_or_default();
+                self.add(format!("{flow} {side:?} {kind}"), &format!("{at:?} {path:?} {detail}"));
+            }
+            Record::Queued { link, queue, .. } | Record::Departed { link, queue } => {
+                self.add(format!("queue {link}"), &format!("{at:?} {queue:?}"));
+            }
+            Record::Dropped { link, flow, number, cause, packet } => {
+                let line = format!("{at:?} {flow} {number} {cause:?} {}", packet.size);
+                self.add(format!("drops {link}"), &line);
+            }
+            Record::Read { flow, bytes } => self.add(format!("reads {flow}"), &format!("{at:?} {bytes}")),
+            _ => {}
+        }
+    }
+
+    fn queues(&mut self, changes: &[QueueChange]) {
+        self.together |= !changes.is_empty();
+        for QueueChange { at, link, queue } in changes {
+            self.add(format!("queue {link}"), &format!("{at:?} {queue:?}"));
+        }
+    }
+
+    fn wants(&self) -> Wants {
+        Wants { receivers: true, order: self.order, ..Wants::UNORDERED }
+    }
+}
+
+#[test]
+fn an_observer_without_order_gets_the_same_of_each_source() {
+    let mut together = 0;
+    for scenario in scenarios::all() {
+        let (ordered, apart) = (Apart::of(&scenario, true), Apart::of(&scenario, false));
+        assert!(!ordered.together, "{}", scenario.name);
+        together += u32::from(apart.together);
+        assert!(ordered.sources.keys().eq(apart.sources.keys()), "{}", scenario.name);
+        for ((source, lines), others) in ordered.sources.iter().zip(apart.sources.values()) {
+            let part = lines.lines().zip(others.lines()).find(|(a, b)| a != b);
+            assert_eq!(part, None, "{}: {source}", scenario.name);
+            assert_eq!(lines.len(), others.len(), "{}: {source}", scenario.name);
+        }
+    }
+    assert!(together > 10, "{together} scenarios");
 }
 
 #[test]

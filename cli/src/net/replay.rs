@@ -409,5 +409,5 @@ fn view<'a>(packet: &'a Packet, origin: Origin<'a>) -> PacketView<'a> {
     let ip = if packet.to.ip.is_ipv4() { 20 } else { 40 };
     let udp = if packet.to.udp == 0 { 0 } else { 8 };
     let size = packet.size() as u32 + ip + udp;
-    PacketView { size, contents: Contents::Sctp(packet), hops: 0, origin: Some(origin) }
+    PacketView { size, contents: Contents::Sctp(packet), number: None, hops: 0, origin: Some(origin) }
 }

@@ -177,7 +177,7 @@ impl Observer for Watcher<'_> {
     }
 
     fn wants(&self) -> Wants {
-        Wants::LITTLE
+        Wants { queues: false, ..Wants::LITTLE }
     }
 }
 

@@ -23,8 +23,8 @@ pub struct Reproduced<'a> {
     pub figures: Vec<PaperFigure>,
 }
 
-/// One self-contained HTML page about these papers.
-pub fn papers_page(papers: &[Reproduced<'_>]) -> String {
+/// One self-contained HTML page about these papers. `home`: the page of a site to which it links.
+pub fn papers_page(papers: &[Reproduced<'_>], home: Option<&str>) -> String {
     let mut figures = Vec::new();
     let sections: Vec<Markup> = papers.iter().map(|paper| section(paper, &mut figures)).collect();
     let title = match papers {
@@ -32,6 +32,7 @@ pub fn papers_page(papers: &[Reproduced<'_>]) -> String {
         _ => "Publications reproduced".to_owned(),
     };
     let body = html! {
+        @if let Some(home) = home { nav { a href=(home) { "← The publication and all guides" } } }
         @if papers.len() != 1 { h1 { (title) } }
         p.keys { "Click a point for the command that repeats its claim." }
         p id="point" aria-live="polite" {}
@@ -240,7 +241,17 @@ fn verdict(outcome: &Outcome) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::shortened;
+    use super::{papers_page, shortened};
+
+    #[test]
+    fn a_page_links_to_its_site_if_it_has_one() {
+        let page = papers_page(&[], Some("index.html"));
+        assert!(
+            page.contains("<nav><a href=\"index.html\">← The publication and all guides</a></nav>"),
+            "{page}"
+        );
+        assert!(!papers_page(&[], None).contains("all guides"));
+    }
 
     #[test]
     fn numbers_have_seven_digits() {

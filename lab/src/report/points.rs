@@ -1,5 +1,8 @@
 //! Points of a chart, in bounded memory.
 
+/// A point: nanoseconds and value.
+type Point = (u64, f32);
+
 /// Points in order of time. Beyond `limit` points the time axis is divided into intervals, and each keeps its first,
 /// lowest, highest and last point: peaks stay visible, and no point is dropped at random.
 #[derive(Debug)]
@@ -7,90 +10,114 @@ pub(super) struct Points {
     limit: usize,
     /// The length of an interval in nanoseconds; 0 while every point is kept.
     interval: u64,
-    kept: Vec<(u64, f32)>,
+    kept: Vec<Point>,
+    /// The interval that is not over.
+    open: Option<Interval>,
+}
+
+/// The corners of an interval, each with its number among the points of the interval.
+#[derive(Copy, Clone, Debug)]
+struct Interval {
+    /// Where the next one begins.
+    end: u64,
+    count: u32,
+    first: Point,
+    low: (u32, Point),
+    high: (u32, Point),
+    last: Point,
+}
+
+impl Interval {
+    /// Begins with this point.
+    fn new(point: Point, length: u64) -> Self {
+        let end = (point.0 / length + 1) * length;
+        Interval { end, count: 1, first: point, low: (0, point), high: (0, point), last: point }
+    }
+
+    #[inline]
+    fn add(&mut self, point: Point) {
+        if point.1 < self.low.1.1 {
+            self.low = (self.count, point);
+        }
+        if point.1 >= self.high.1.1 {
+            self.high = (self.count, point);
+        }
+        self.last = point;
+        self.count += 1;
+    }
+
+    /// Its corners in order, each once.
+    fn corners(&self) -> impl Iterator<Item = Point> + use<> {
+        let (low, high, last) = (self.low, self.high, self.count - 1);
+        let between = if low.0 < high.0 { [low, high] } else { [high, low] };
+        let twice = low.0 == high.0;
+        let between = between.into_iter().take(if twice { 1 } else { 2 });
+        let between = between.filter(move |(number, _)| ![0, last].contains(number)).map(|(_, point)| point);
+        std::iter::once(self.first).chain(between).chain((last > 0).then_some(self.last))
+    }
 }
 
 impl Points {
     /// At most `limit` points, 16 at least.
     pub(super) fn new(limit: usize) -> Self {
-        Points { limit: limit.max(16), interval: 0, kept: Vec::new() }
+        Points { limit: limit.max(16), interval: 0, kept: Vec::new(), open: None }
     }
 
     /// Adds a point at `at` nanoseconds, which is not before the last one.
+    #[inline]
     pub(super) fn push(&mut self, at: u64, value: f64) {
-        self.kept.push((at, value as f32));
-        if self.kept.len() > self.limit {
+        let point = (at, value as f32);
+        match &mut self.open {
+            Some(open) if at < open.end => open.add(point),
+            _ => self.begin(point),
+        }
+    }
+
+    /// Adds a point that is not in the open interval.
+    fn begin(&mut self, point: Point) {
+        if let Some(open) = self.open.take() {
+            self.kept.extend(open.corners());
+        }
+        if self.kept.len() >= self.limit - CORNERS {
             self.thin();
+        }
+        match self.interval {
+            0 => self.kept.push(point),
+            length => self.open = Some(Interval::new(point, length)),
         }
     }
 
     /// The points: nanoseconds and value.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, f32)> + '_ {
-        self.kept.iter().copied()
+    pub(super) fn iter(&self) -> impl Iterator<Item = Point> + '_ {
+        self.kept.iter().copied().chain(self.open.iter().flat_map(Interval::corners))
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.kept.is_empty()
+        self.kept.is_empty() && self.open.is_none()
     }
 
-    /// Doubles the length of the intervals until half of the places are free.
+    /// Makes the intervals so long that half of the places are free.
     fn thin(&mut self) {
         let (Some(first), Some(last)) = (self.kept.first(), self.kept.last()) else { return };
-        let intervals = (self.limit / 8).max(1) as u64;
+        let intervals = (self.limit / (2 * CORNERS)).max(1) as u64;
         self.interval = self.interval.max((last.0 - first.0) / intervals + 1);
-        let interval = self.interval;
-        let (mut written, mut from) = (0, 0);
-        while from < self.kept.len() {
-            let group = Corners::of(&self.kept, from, interval);
-            let corners = group.places();
-            for (i, place) in corners.into_iter().enumerate() {
-                // Each point once; the places ascend, so that none is overwritten before it is read.
-                if i == 0 || corners[i - 1] != place {
-                    self.kept[written] = self.kept[place];
-                    written += 1;
-                }
+        let all = std::mem::take(&mut self.kept);
+        let mut points = all.into_iter();
+        let Some(mut open) = points.next().map(|first| Interval::new(first, self.interval)) else { return };
+        for point in points {
+            if point.0 < open.end {
+                open.add(point);
+            } else {
+                self.kept.extend(open.corners());
+                open = Interval::new(point, self.interval);
             }
-            from = group.last + 1;
         }
-        self.kept.truncate(written);
+        self.kept.extend(open.corners());
     }
 }
 
-/// The places of the first, lowest, highest and last point of an interval.
-struct Corners {
-    first: usize,
-    low: usize,
-    high: usize,
-    last: usize,
-}
-
-impl Corners {
-    /// Of the interval of the point at `first`.
-    fn of(points: &[(u64, f32)], first: usize, interval: u64) -> Self {
-        let (at, value) = points[first];
-        let end = (at / interval + 1) * interval;
-        let (mut low, mut high) = (value, value);
-        let mut corners = Corners { first, low: first, high: first, last: first };
-        for (place, &(at, value)) in points.iter().enumerate().skip(first + 1) {
-            if at >= end {
-                break;
-            }
-            if value < low {
-                (low, corners.low) = (value, place);
-            }
-            if value >= high {
-                (high, corners.high) = (value, place);
-            }
-            corners.last = place;
-        }
-        corners
-    }
-
-    /// In order.
-    fn places(&self) -> [usize; 4] {
-        [self.first, self.low.min(self.high), self.low.max(self.high), self.last]
-    }
-}
+/// The largest number of points of an interval.
+const CORNERS: usize = 4;
 
 #[cfg(test)]
 mod tests {
@@ -99,8 +126,8 @@ mod tests {
     #[test]
     fn few_points_are_kept_as_they_are() {
         let mut points = Points::new(100);
-        (0..100).for_each(|i| points.push(i, i as f64));
-        assert_eq!(points.iter().count(), 100);
+        (0..96).for_each(|i| points.push(i, i as f64));
+        assert_eq!(points.iter().count(), 96);
         assert_eq!(points.interval, 0);
     }
 
@@ -112,6 +139,7 @@ mod tests {
         }
         let kept: Vec<_> = points.iter().collect();
         assert!(kept.len() <= 1000, "{}", kept.len());
+        assert!(kept.len() > 250, "{}", kept.len());
         assert!(kept.contains(&(77_777, 1e6)));
         assert_eq!((kept[0].0, kept[kept.len() - 1].0), (0, 99_999));
         assert!(kept.is_sorted_by_key(|(at, _)| *at));

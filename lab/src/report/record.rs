@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use anabranch_proto::policy::Why;
 use anabranch_proto::{Blocked, PathState, Time};
-use anabranch_sim::trace::{Detail, FrameKind, Names, Observer, RadioFrame, Record, Side, Wants};
+use anabranch_sim::trace::{
+    Detail, Details, FrameKind, Names, Observer, QueueChange, RadioFrame, Record, Side, Wants,
+};
 
 use super::points::Points;
 
@@ -128,7 +130,9 @@ impl Rate {
             self.bytes = self.bytes.chunks(2).map(|pair| pair.iter().sum()).collect();
         }
         let bin = (at / self.interval) as usize;
-        self.bytes.resize(self.bytes.len().max(bin + 1), 0);
+        if self.bytes.len() <= bin {
+            self.bytes.resize(bin + 1, 0);
+        }
         self.bytes[bin] += bytes;
     }
 
@@ -205,6 +209,8 @@ impl FlowRecord {
         &mut self.paths[self.latest].1
     }
 
+    // The details that come together are many, so this is part of their loop.
+    #[inline(always)]
     fn note(&mut self, at: u64, path: Option<&str>, detail: &Detail) {
         match detail {
             Detail::Window { cwnd, ssthresh, flight, marked, .. } => {
@@ -303,7 +309,7 @@ impl Observer for Recorder {
                 self.flows[*flow].note(at, *path, detail)
             }
             Record::Queued { link, queue, .. } | Record::Departed { link, queue } => {
-                self.links[*link].queue.push(at, f64::from(queue.packets));
+                self.queue(at, *link, queue.packets);
             }
             Record::Air { channel, frame, .. } => {
                 let key = (kind(frame), frame.from as usize);
@@ -321,8 +327,27 @@ impl Observer for Recorder {
         }
     }
 
+    fn details(&mut self, details: &Details<'_>) {
+        if details.side == Side::Client {
+            let flow = &mut self.flows[details.flow];
+            details.each(|at, path, detail| flow.note(at.as_nanos(), path, detail));
+        }
+    }
+
+    fn queues(&mut self, changes: &[QueueChange]) {
+        for change in changes {
+            self.queue(change.at.as_nanos(), change.link, change.queue.packets);
+        }
+    }
+
     fn wants(&self) -> Wants {
-        Wants::LITTLE
+        Wants::UNORDERED
+    }
+}
+
+impl Recorder {
+    fn queue(&mut self, at: u64, link: usize, packets: u32) {
+        self.links[link].queue.push(at, f64::from(packets));
     }
 }
 

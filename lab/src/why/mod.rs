@@ -156,7 +156,7 @@ impl Observer for Explainer {
     }
 
     fn wants(&self) -> Wants {
-        Wants { packets: true, receivers: false }
+        Wants::PACKETS
     }
 }
 
@@ -221,6 +221,6 @@ impl Observer for Waits {
     }
 
     fn wants(&self) -> Wants {
-        Wants::LITTLE
+        Wants { queues: false, ..Wants::LITTLE }
     }
 }

@@ -21,7 +21,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::chance::Chance;
 use crate::extension::Extended;
-use crate::notes::Notes;
+use crate::notes::{Notes, Noting};
 use crate::output::{Event, LostReason, Message, Note, Output, Purpose, Reason, SendError, Statistics};
 use crate::path::{PathId, Paths, Timer};
 use crate::policy::window::MakePath;
@@ -161,8 +161,8 @@ impl Association {
         &self.config
     }
 
-    pub(crate) fn switch_notes(&mut self, on: bool) {
-        self.notes.switch(on);
+    pub(crate) fn switch_notes(&mut self, noting: Noting) {
+        self.notes.switch(noting);
     }
 
     /// The sending half, and the surroundings that it needs.
@@ -232,6 +232,11 @@ impl Association {
         if self.events.is_empty() && self.announced != Announced::Due {
             self.notes.take(taken);
         }
+    }
+
+    /// Moves the notes that were kept to the end of `taken`.
+    pub(crate) fn take_kept(&mut self, taken: &mut VecDeque<Note>) {
+        self.notes.take(taken);
     }
 
     /// Nothing more leaves now. That may change what blocks, which makes a note.

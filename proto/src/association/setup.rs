@@ -14,7 +14,7 @@ use crate::control::window::{MakePath, Start};
 use crate::extension::{Agreement, Authentication, Extended, Timestamps};
 use crate::handshake::Peer;
 use crate::handshake::cookie::Cookie;
-use crate::notes::Notes;
+use crate::notes::{Notes, Noting};
 use crate::output::{Event, LostReason, Purpose, Statistics};
 use crate::path::estimate::Needs;
 use crate::path::{PathId, PathState, Paths};
@@ -37,7 +37,7 @@ pub(crate) struct AssociationParts<'a> {
     pub(crate) config: &'a Arc<Config>,
     pub(crate) policies: &'a Policies,
     pub(crate) chance: Chance,
-    pub(crate) notes: bool,
+    pub(crate) notes: Noting,
 }
 
 /// What the windows of this maker want to know of their paths.

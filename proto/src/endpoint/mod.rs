@@ -27,6 +27,7 @@ use crate::association::{Association, AssociationParts, new_tag};
 use crate::chance::{Chance, SeldomChance};
 use crate::digest::Digest;
 use crate::handshake::cookie::Secrets;
+use crate::notes::Noting;
 use crate::policy::PolicyError;
 use crate::wire::{Address, Chunk, Packet};
 use crate::{
@@ -56,7 +57,7 @@ pub struct Endpoint {
     tsns: SeldomChance,
     secrets: Secrets,
     listening: bool,
-    notes: bool,
+    notes: Noting,
     associations: Associations,
     /// Associations by our verification tag.
     by_tag: BTreeMap<u32, usize>,
@@ -129,7 +130,7 @@ impl Endpoint {
             tsns: tsns.into(),
             secrets,
             listening: true,
-            notes: false,
+            notes: Noting::Off,
             associations: Associations::default(),
             by_tag: BTreeMap::new(),
             last: None,
@@ -166,7 +167,7 @@ impl Endpoint {
         } = self;
         let written = write!(
             digest,
-            "{config:?} {chance:?} {tsns:?} {secrets:?} {listening} {notes} {associations:?} {by_tag:?} {last:?} {by_peer:?} \
+            "{config:?} {chance:?} {tsns:?} {secrets:?} {listening} {notes:?} {associations:?} {by_tag:?} {last:?} {by_peer:?} \
              {ready:?} {full:?} {agenda:?} {answers:?}"
         );
         written.expect("a digest takes everything");
@@ -175,8 +176,13 @@ impl Endpoint {
 
     /// Switches notes on or off.
     pub fn set_notes(&mut self, on: bool) {
-        self.notes = on;
-        self.associations.each().for_each(|a| a.switch_notes(on));
+        self.set_noting(if on { Noting::Polled } else { Noting::Off });
+    }
+
+    /// Chooses the notes that are made, and how they are reported. Switched off, those that were not reported are dropped.
+    pub fn set_noting(&mut self, noting: Noting) {
+        self.notes = noting;
+        self.associations.each().for_each(|a| a.switch_notes(noting));
     }
 
     /// Accepts (the default) or refuses associations that peers initiate.

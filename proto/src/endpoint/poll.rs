@@ -78,6 +78,11 @@ impl Endpoint {
         }
     }
 
+    /// Moves the notes that were kept to the end of `taken`: those of each association in order.
+    pub fn take_kept(&mut self, taken: &mut VecDeque<Note>) {
+        self.associations.each().for_each(|association| association.take_kept(taken));
+    }
+
     /// Tells an association that is about to be polled which sockets are full.
     #[cold]
     fn tell_full(&mut self, index: usize) {

@@ -9,6 +9,7 @@ use anabranch_proto::Time;
 use super::{Engine, RADIO};
 use crate::medium::Medium;
 use crate::medium::wire::Carried;
+use crate::observe::observed::Observed;
 use crate::transport::Agent;
 
 /// How far packets may run ahead, and on which links.
@@ -44,7 +45,7 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
     pub(super) fn look_ahead(&mut self) {
         let change = self.changes.peek().map_or(Time::NEVER, |change| change.at);
         let pause = self.pauses.peek().copied().unwrap_or(Time::NEVER);
-        let watched = self.observed.is_some() || self.extra_polls;
+        let watched = self.observed.as_ref().is_some_and(Observed::shows_links) || self.extra_polls;
         self.ahead.until = if watched { Time::ZERO } else { change.min(pause).min(self.ahead.stop) };
     }
 

@@ -96,7 +96,7 @@ pub(crate) struct Engine<'a, A, M = Channel<Frame>> {
     /// When the run pauses.
     pauses: std::iter::Peekable<std::vec::IntoIter<Time>>,
     observed: Option<Observed<'a>>,
-    /// Whether agents tell details.
+    /// Whether agents tell details as they come.
     told: bool,
     /// Whether every agent is polled after every event: a test that additional polls change nothing.
     extra_polls: bool,
@@ -114,6 +114,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
             changes,
             pauses,
             observer,
+            batches,
             extra_polls,
         } = parts;
         let numbered = flows.iter().enumerate();
@@ -124,7 +125,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
             false => (flow, Side::Server),
         };
         let sides = flow_of.iter().enumerate().map(|(agent, flow)| side(agent, *flow)).collect();
-        let observed = observer.map(|observer| Observed::new(observer, sides, &routes));
+        let observed = observer.map(|observer| Observed::new(observer, sides, &routes, batches));
         let others = links.len() + agents.len() + 2;
         let parts = ChannelParts::new(channels.iter().map(Medium::parts), others);
         let mut engine = Engine {
@@ -148,7 +149,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
             flow_of,
             sent: 0,
             memory: None,
-            told: observed.is_some() || !pauses.is_empty(),
+            told: observed.is_some() && !batches || !pauses.is_empty(),
             means: (!pauses.is_empty()).then(Means::default),
             outages: changes.iter().any(|change| change.alteration.up == Some(false)).then(Box::default),
             changes: changes.into_iter().peekable(),
@@ -198,6 +199,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         }
         if self.observed.is_some() {
             self.show_all_departures();
+            self.show_kept();
         }
         Ok(Halt::Ended)
     }
@@ -281,7 +283,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
 
     fn happen(&mut self, entity: usize) {
         if self.observed.is_some() {
-            self.show_all_departures();
+            self.show_before(entity);
         }
         let links = self.links.len();
         if entity < links {
@@ -381,7 +383,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
             }
         }
         if self.observed.is_some() {
-            self.show_read(agent);
+            self.show_after(agent);
         }
         if let Some(outages) = &mut self.outages {
             let flow = self.flow_of[agent];
@@ -470,9 +472,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
     #[cold]
     fn drop_all(&mut self, link: usize) {
         for (at, carried) in self.links[link].take_dropped() {
-            if let Some(observed) = &mut self.observed {
-                observed.dropped(at, link, carried.offered, DropCause::Queue, &carried.frame);
-            }
+            self.show_drop_at(at, link, carried.offered, DropCause::Queue, &carried.frame);
             self.drop(carried.frame);
         }
     }
@@ -496,6 +496,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
             if let (Some(outages), Some(up)) = (&mut self.outages, alteration.up) {
                 outages.switch(now, link, up, &self.flows, &self.routes);
             }
+            self.show_departures(link, now);
             let lost = self.links[link].alter(now, alteration);
             self.drop_all(link);
             for carried in lost {

@@ -34,6 +34,8 @@ pub(crate) struct Parts<'a, A, M = Channel<Frame>> {
     /// When the run pauses, in order: between these times, windows are averaged.
     pub(crate) pauses: Vec<Time>,
     pub(crate) observer: Option<&'a mut dyn Observer>,
+    /// Whether the observer takes many records together.
+    pub(crate) batches: bool,
     pub(crate) extra_polls: bool,
 }
 

@@ -25,9 +25,10 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
         observed.sent(self.now, agent, path, reason, frame);
     }
 
-    /// An agent tells this detail.
+    /// An agent tells this detail. Those that it has kept come first.
     #[cold]
     pub(super) fn tell(&mut self, agent: usize, at: Time, path: Option<PathId>, detail: &Detail) {
+        self.tell_kept(agent);
         if let Some(means) = &mut self.means {
             means.detail(at, agent, path, detail);
         }
@@ -50,10 +51,43 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
         });
     }
 
+    /// Tells the details that an agent has kept.
+    fn tell_kept(&mut self, agent: usize) {
+        let Engine { agents, observed, .. } = self;
+        if let Some(observed) = observed.as_mut().filter(|observed| observed.batches()) {
+            agents[agent].tell_kept(&mut |notes, names| observed.details(agent, notes, names));
+        }
+    }
+
+    /// Shows everything that was kept.
     #[cold]
-    pub(super) fn show_read(&mut self, agent: usize) {
+    pub(super) fn show_kept(&mut self) {
+        (0..self.agents.len()).for_each(|agent| self.tell_kept(agent));
+        if let Some(observed) = &mut self.observed {
+            observed.show_queues();
+        }
+    }
+
+    /// An event of this entity is next. What left queues before it is shown: all of it in order of time, or only what left the
+    /// link of the event.
+    #[cold]
+    pub(super) fn show_before(&mut self, entity: usize) {
+        let Some(observed) = &self.observed else { return };
+        if !observed.batches() {
+            self.show_all_departures();
+        } else if entity < self.links.len() {
+            self.show_departures(entity, self.now);
+        }
+    }
+
+    /// An agent was polled until it waits.
+    #[cold]
+    pub(super) fn show_after(&mut self, agent: usize) {
         let Some(observed) = &mut self.observed else { return };
         observed.read(self.now, agent, self.agents[agent].read());
+        if observed.has_kept_enough(agent) {
+            self.tell_kept(agent);
+        }
     }
 
     #[cold]
@@ -66,14 +100,37 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
 
     #[cold]
     pub(super) fn show_drop(&mut self, link: usize, number: u64, cause: DropCause, frame: &Frame) {
-        let Some(observed) = &mut self.observed else { return };
-        observed.dropped(self.now, link, number, cause, frame);
+        self.show_drop_at(self.now, link, number, cause, frame);
+    }
+
+    /// The details of the sender come before the drop of what it has sent.
+    #[cold]
+    pub(super) fn show_drop_at(
+        &mut self,
+        at: Time,
+        link: usize,
+        number: u64,
+        cause: DropCause,
+        frame: &Frame,
+    ) {
+        let Some(flow) = self.observed.as_ref().map(|observed| observed.flow(frame)) else { return };
+        self.flows[flow].agents.clone().for_each(|agent| self.tell_kept(agent));
+        if let Some(observed) = &mut self.observed {
+            observed.dropped(at, link, number, cause, frame);
+        }
     }
 
     #[cold]
     pub(super) fn show_queued(&mut self, link: usize) {
         let Some(observed) = &mut self.observed else { return };
         let direction = &self.links[link];
+        observed.leaves = observed.leaves.min(direction.leaves());
+        if !observed.shows_links() {
+            return;
+        }
+        if observed.batches() {
+            return observed.changed(self.now, link, direction.queue());
+        }
         if let Some(carried) = direction.newest() {
             observed.queued(self.now, link, carried, direction.queue());
         }
@@ -83,19 +140,23 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
     #[cold]
     pub(super) fn show_all_departures(&mut self) {
         let now = self.now;
-        if !self.links.iter().any(|link| link.leaves() <= now) {
+        let next = |links: &[Direction]| links.iter().enumerate().map(|(link, d)| (d.leaves(), link)).min();
+        if self.observed.as_ref().is_none_or(|observed| observed.leaves > now) {
             return;
         }
-        let next = |links: &[Direction]| links.iter().enumerate().map(|(link, d)| (d.leaves(), link)).min();
-        while let Some((at, link)) = next(&self.links).filter(|(at, _)| *at <= self.now) {
+        while let Some((at, link)) = next(&self.links).filter(|(at, _)| *at <= now) {
             self.show_departures(link, at);
+        }
+        let leaves = next(&self.links).map_or(Time::NEVER, |(at, _)| at);
+        if let Some(observed) = &mut self.observed {
+            observed.leaves = leaves;
         }
     }
 
     /// Shows the packets that have left the queue of a link up to `until`.
     #[cold]
     pub(super) fn show_departures(&mut self, link: usize, until: Time) {
-        let Some(observed) = &mut self.observed else { return };
+        let Some(observed) = self.observed.as_mut().filter(|observed| observed.shows_links()) else { return };
         if self.links[link].leaves() > until {
             return;
         }

@@ -87,6 +87,7 @@ fn engine<'a>(
         changes,
         pauses: Vec::new(),
         observer: None,
+        batches: false,
         extra_polls: false,
     })
 }

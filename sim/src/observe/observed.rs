@@ -4,21 +4,37 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-use anabranch_proto::{Blocked, Duration, Reason, Time};
+use anabranch_proto::{Blocked, Duration, Note, PathId, Reason, Time};
 
 use crate::engine::{ARRIVED, NO_ROUTE};
 use crate::medium::wire::Occupancy;
 use crate::medium::wire::{Carried, DropCause};
 use crate::observe::trace::{
-    Contents, Detail, Observer, Origin, PacketView, QueueLength, RadioFrame, Record, Side, Wait,
+    Contents, Detail, Details, Observer, Origin, PacketView, QueueChange, QueueLength, RadioFrame, Record,
+    Side, Wait, Wants,
 };
 use crate::transport::{Body, Frame};
+
+/// Changes of queues that are shown together.
+const BATCH: usize = 512;
+/// After so many polls an agent tells the details that it has kept.
+const POLLS: u32 = 31;
 
 /// An observer, and the origins of the packets in flight.
 pub(crate) struct Observed<'a> {
     observer: &'a mut dyn Observer,
     /// Whether the observer uses the records of packets and their origins.
     packets: bool,
+    /// Whether it uses the lengths of queues.
+    lengths: bool,
+    /// No packet leaves a queue earlier.
+    pub(crate) leaves: Time,
+    /// Whether the observer takes many records together; then it uses no packets.
+    batches: bool,
+    /// Changes of queues that were not shown yet.
+    queues: Vec<QueueChange>,
+    /// By agent: how often it was polled since it told its details.
+    polls: Vec<u32>,
     origins: Origins,
     /// By entry of the table of routes.
     ways: Vec<Way>,
@@ -112,13 +128,23 @@ impl Blocking {
 
 impl<'a> Observed<'a> {
     /// Reports to `observer`. `agents` lists the flow and the end of each agent, `routes` is the table of routes.
-    pub(crate) fn new(observer: &'a mut dyn Observer, agents: Vec<(usize, Side)>, routes: &[u32]) -> Self {
+    pub(crate) fn new(
+        observer: &'a mut dyn Observer,
+        agents: Vec<(usize, Side)>,
+        routes: &[u32],
+        batches: bool,
+    ) -> Self {
         let ways = ways(routes, &agents);
         let read = vec![0; agents.len()];
-        let packets = observer.wants().packets;
+        let Wants { packets, queues: lengths, .. } = observer.wants();
         Observed {
             observer,
             packets,
+            lengths,
+            leaves: Time::ZERO,
+            batches,
+            queues: Vec::with_capacity(if batches { BATCH } else { 0 }),
+            polls: vec![0; agents.len()],
             origins: Origins::default(),
             ways,
             agents,
@@ -130,6 +156,53 @@ impl<'a> Observed<'a> {
     /// Whether the observer uses the records of packets sent and delivered.
     pub(crate) fn wants_packets(&self) -> bool {
         self.packets
+    }
+
+    /// Whether the observer uses what happens on links, beside drops.
+    pub(crate) fn shows_links(&self) -> bool {
+        self.packets || self.lengths
+    }
+
+    /// Whether the observer takes many records together.
+    pub(crate) fn batches(&self) -> bool {
+        self.batches
+    }
+
+    /// The flow of a frame.
+    pub(crate) fn flow(&self, frame: &Frame) -> usize {
+        self.ways[frame.hop as usize].flow
+    }
+
+    /// An agent was polled. Whether it should tell the details that it has kept.
+    pub(crate) fn has_kept_enough(&mut self, agent: usize) -> bool {
+        let polls = &mut self.polls[agent];
+        *polls = if *polls == POLLS { 0 } else { *polls + 1 };
+        *polls == 0 && self.batches
+    }
+
+    /// Details that an agent has kept.
+    pub(crate) fn details<'b>(
+        &mut self,
+        agent: usize,
+        notes: &'b VecDeque<Note>,
+        names: &'b dyn Fn(PathId) -> Option<&'b str>,
+    ) {
+        let (flow, side) = self.agents[agent];
+        self.observer.details(&Details { flow, side, notes, names });
+    }
+
+    /// The queue of a link has changed, for an observer that takes changes together.
+    pub(crate) fn changed(&mut self, at: Time, link: usize, queue: &Occupancy) {
+        if self.queues.len() == BATCH {
+            self.show_queues();
+        }
+        self.queues.push(QueueChange { at, link, queue: length(queue) });
+    }
+
+    /// Shows the changes of queues that are left.
+    pub(crate) fn show_queues(&mut self) {
+        self.observer.queues(&self.queues);
+        self.queues.clear();
     }
 
     /// The application of an agent has read data.
@@ -166,7 +239,8 @@ impl<'a> Observed<'a> {
         let (flow, side) = self.agents[agent];
         let wait = self.blocking.get(&agent).map(|blocking| blocking.wait(at));
         let origin = Some(Origin { side, path, reason, wait });
-        let packet = PacketView { size: frame.size, contents: contents(frame), hops: 0, origin };
+        let number = Some(frame.number());
+        let packet = PacketView { size: frame.size, contents: contents(frame), number, hops: 0, origin };
         self.observer.record(at, &Record::Sent { flow, side, path, reason, packet });
         if frame.hop != NO_ROUTE {
             let wait = wait.map(|wait| (wait.cause, self.origins.name(wait.path), wait.time));
@@ -177,9 +251,11 @@ impl<'a> Observed<'a> {
 
     /// A packet has entered a queue; it may be the only one there.
     pub(crate) fn queued(&mut self, at: Time, link: usize, carried: &Carried, queue: &Occupancy) {
-        self.show(&carried.frame, |observer, flow, packet| {
-            observer.record(at, &Record::Queued { link, flow, packet, queue: length(queue) });
-        });
+        if self.lengths {
+            self.show(&carried.frame, |observer, flow, packet| {
+                observer.record(at, &Record::Queued { link, flow, packet, queue: length(queue) });
+            });
+        }
         if queue.packets() == 1 {
             self.started(at, link, carried);
         }
@@ -187,7 +263,12 @@ impl<'a> Observed<'a> {
 
     /// A packet has left a queue, and the next packet is being sent.
     pub(crate) fn departed(&mut self, at: Time, link: usize, queue: &Occupancy, next: Option<&Carried>) {
-        self.observer.record(at, &Record::Departed { link, queue: length(queue) });
+        if self.batches {
+            return self.changed(at, link, queue);
+        }
+        if self.lengths {
+            self.observer.record(at, &Record::Departed { link, queue: length(queue) });
+        }
         if let Some(next) = next {
             self.started(at, link, next);
         }
@@ -237,7 +318,8 @@ impl<'a> Observed<'a> {
             wait: sent.wait.as_ref().map(|(cause, path, time)| Wait { cause: *cause, path, time: *time }),
         });
         let Way { flow, hops } = self.ways[frame.hop as usize];
-        record(self.observer, flow, PacketView { size: frame.size, contents: contents(frame), hops, origin });
+        let (size, number) = (frame.size, Some(frame.number()));
+        record(self.observer, flow, PacketView { size, contents: contents(frame), number, hops, origin });
     }
 }
 

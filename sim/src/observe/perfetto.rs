@@ -10,18 +10,23 @@ use std::io::{self, Write};
 use anabranch_proto::{Blocked, Time};
 use serde_json::json;
 
-use super::json::{Field, Json};
+use super::json::{Json, Micros, Named, Ready, Word, object};
 use super::qlog::blocked;
 use super::words;
 use crate::observe::trace::{Detail, Names, Observer, Record, Side, Wants};
-use Json::{Decimal, Number, Object, Text};
 
 /// The thread of a flow's blocked time; paths follow.
 const BLOCKED: usize = 1;
 /// The thread of what belongs to no path.
 const WHOLE: usize = 2;
 /// How long the slice of a packet is, in microseconds: sending it takes no time at its host.
-const MOMENT: f64 = 1.0;
+const MOMENT: &[u8] = b"1.0";
+/// So many bytes are written together.
+const FULL: usize = 1 << 15;
+/// Units of counters.
+const BYTES: &[u8] = b"\"bytes\":";
+const MILLIS: &[u8] = b"\"ms\":";
+const PACKETS: &[u8] = b"\"packets\":";
 
 /// Writes the trace of one run into a file.
 #[derive(Debug)]
@@ -33,8 +38,8 @@ pub struct PerfettoWriter<W: Write> {
     /// By flow: since when user data waits, and for what.
     waits: Vec<Option<(Time, Blocked)>>,
     now: Time,
-    /// The event that is being written.
-    row: Vec<u8>,
+    /// The events that are still to be written.
+    rows: Vec<u8>,
     failed: Option<io::Error>,
 }
 
@@ -44,7 +49,7 @@ impl<W: Write> PerfettoWriter<W> {
         let head = json!({ "title": title }).to_string();
         let failed = write!(out, "{{\"otherData\":{head},\"displayTimeUnit\":\"ms\",\"traceEvents\":[").err();
         let (paths, waits) = (Vec::new(), Vec::new());
-        PerfettoWriter { out, flows: 0, paths, waits, now: Time::ZERO, row: Vec::new(), failed }
+        PerfettoWriter { out, flows: 0, paths, waits, now: Time::ZERO, rows: Vec::new(), failed }
     }
 
     /// Ends the file; says if anything could not be written.
@@ -52,6 +57,7 @@ impl<W: Write> PerfettoWriter<W> {
         for flow in 0..self.waits.len() {
             self.wait(self.now, flow, None);
         }
+        self.write();
         // The last event has no comma after it.
         let end =
             json!({ "ph": "i", "name": "end", "s": "g", "ts": in_micros(self.now), "pid": 1, "tid": 0 });
@@ -61,38 +67,60 @@ impl<W: Write> PerfettoWriter<W> {
         }
     }
 
-    fn write(&mut self, event: &[Field<'_>]) {
-        if self.failed.is_none() {
-            self.row.clear();
-            self.row.push(b'\n');
-            Object(event).write(&mut self.row);
-            self.row.push(b',');
-            self.failed = self.out.write_all(&self.row).err();
+    /// Writes the event that `put` puts.
+    #[inline]
+    fn event(&mut self, put: impl FnOnce(&mut Vec<u8>)) {
+        self.rows.push(b'\n');
+        put(&mut self.rows);
+        self.rows.push(b',');
+        if self.rows.len() >= FULL {
+            self.write();
         }
     }
 
-    fn name(&mut self, what: &str, (process, thread): (usize, usize), name: &str) {
-        let arguments = [("name", Text(name))];
-        let (process, thread) = (number(process), number(thread));
-        let (name, phase) = (("name", Text(what)), ("ph", Text("M")));
-        self.write(&[("args", Object(&arguments)), name, phase, ("pid", process), ("tid", thread)]);
+    fn write(&mut self) {
+        if self.failed.is_none() {
+            self.failed = self.out.write_all(&self.rows).err();
+        }
+        self.rows.clear();
     }
 
-    fn counter(&mut self, at: Time, process: usize, name: &str, value: Field<'_>) {
-        let (name, phase) = (("name", Text(name)), ("ph", Text("C")));
-        self.write(&[("args", Object(&[value])), name, phase, ("pid", number(process)), ("ts", micros(at))]);
+    fn name(&mut self, what: &'static str, (process, thread): (usize, usize), name: &str) {
+        self.event(|out| {
+            out.extend_from_slice(b"{\"args\":");
+            object!(out; "name" => name);
+            object!(@more out; "name" => Word(what), "ph" => Word("M"), "pid" => process, "tid" => thread);
+            out.push(b'}');
+        });
     }
 
-    fn instant(&mut self, at: Time, (process, thread): (usize, usize), name: &str, values: &[Field<'_>]) {
-        self.write(&[
-            ("args", Object(values)),
-            ("name", Text(name)),
-            ("ph", Text("i")),
-            ("pid", number(process)),
-            ("s", Text("t")),
-            ("tid", number(thread)),
-            ("ts", micros(at)),
-        ]);
+    /// A counter of this unit, as `"bytes":`.
+    fn counter(&mut self, at: Time, process: usize, name: impl Json, unit: &'static [u8], value: impl Json) {
+        self.event(|out| {
+            out.extend_from_slice(b"{\"args\":{");
+            out.extend_from_slice(unit);
+            value.put(out);
+            out.push(b'}');
+            object!(@more out; "name" => name, "ph" => Word("C"), "pid" => process, "ts" => Micros(at));
+            out.push(b'}');
+        });
+    }
+
+    /// A moment. `values` puts an object.
+    fn instant(
+        &mut self,
+        at: Time,
+        (process, thread): (usize, usize),
+        name: &'static str,
+        values: impl FnOnce(&mut Vec<u8>),
+    ) {
+        self.event(|out| {
+            out.extend_from_slice(b"{\"args\":");
+            values(out);
+            object!(@more out; "name" => Word(name), "ph" => Word("i"), "pid" => process, "s" => Word("t"),
+                "tid" => thread, "ts" => Micros(at));
+            out.push(b'}');
+        });
     }
 
     /// The thread of a path.
@@ -118,52 +146,48 @@ impl<W: Write> PerfettoWriter<W> {
         *wait = by.map(|by| (at, by));
         if let Some((since, cause)) = before {
             let length = in_micros(at) - in_micros(since);
-            self.write(&[
-                ("cat", Text("blocked")),
-                ("dur", Decimal(length)),
-                ("name", Text(blocked(cause))),
-                ("ph", Text("X")),
-                ("pid", number(flow + 1)),
-                ("tid", number(BLOCKED)),
-                ("ts", micros(since)),
-            ]);
+            self.event(|out| {
+                object!(out; "cat" => Word("blocked"), "dur" => length, "name" => Word(blocked(cause)), "ph" => Word("X"),
+                    "pid" => flow + 1, "tid" => BLOCKED, "ts" => Micros(since));
+            });
         }
     }
 
     fn detail(&mut self, at: Time, flow: usize, path: Option<&str>, detail: &Detail) {
         let process = flow + 1;
-        let of = |what: &str| path.map_or_else(|| what.to_owned(), |path| format!("{path} {what}"));
         match detail {
             Detail::Window { cwnd, flight, .. } => {
-                self.counter(at, process, &of("cwnd"), ("bytes", Number(*cwnd)));
-                self.counter(at, process, &of("in flight"), ("bytes", Number(*flight)));
+                self.counter(at, process, Named(path, "cwnd"), BYTES, *cwnd);
+                self.counter(at, process, Named(path, "in flight"), BYTES, *flight);
             }
             Detail::Rto { rto, srtt } => {
-                self.counter(at, process, &of("RTO"), ("ms", Decimal(rto.as_secs_f64() * 1e3)));
+                self.counter(at, process, Named(path, "RTO"), MILLIS, rto.as_secs_f64() * 1e3);
                 if let Some(srtt) = srtt {
-                    self.counter(at, process, &of("SRTT"), ("ms", Decimal(srtt.as_secs_f64() * 1e3)));
+                    self.counter(at, process, Named(path, "SRTT"), MILLIS, srtt.as_secs_f64() * 1e3);
                 }
             }
             Detail::PeerWindow { bytes } => {
-                self.counter(at, process, "peer window", ("bytes", Number(*bytes)));
+                self.counter(at, process, Word("peer window"), BYTES, *bytes);
             }
             Detail::Timeout => {
                 let thread = self.thread(flow, path);
-                self.instant(at, (process, thread), "T3-rtx expires", &[]);
+                self.instant(at, (process, thread), "T3-rtx expires", nothing);
             }
             Detail::Marked { number, why } => {
                 let thread = self.thread(flow, path);
-                let values = [("number", Number(*number)), ("why", Text(words::data(*why)))];
-                self.instant(at, (process, thread), "marked", &values);
+                self.instant(at, (process, thread), "marked", |out| {
+                    object!(out; "number" => *number, "why" => Word(words::data(*why)));
+                });
             }
             Detail::Route { number, reason } => {
                 let thread = self.thread(flow, path);
-                let values = [("number", Number(*number)), ("reason", Text(reason))];
-                self.instant(at, (process, thread), "route", &values);
+                self.instant(at, (process, thread), "route", |out| {
+                    object!(out; "number" => *number, "reason" => *reason);
+                });
             }
             Detail::State(state) => {
                 let thread = self.thread(flow, path);
-                self.instant(at, (process, thread), words::path_state(*state), &[]);
+                self.instant(at, (process, thread), words::path_state(*state), nothing);
             }
             Detail::Blocked(by) => self.wait(at, flow, *by),
             Detail::Sent { .. } | Detail::Acked { .. } | Detail::Timer { .. } | Detail::Received { .. } => {}
@@ -194,27 +218,24 @@ impl<W: Write> Observer for PerfettoWriter<W> {
             }
             Record::Sent { flow, side: Side::Client, path, reason, packet } => {
                 let thread = self.thread(*flow, *path);
-                self.write(&[
-                    ("args", Object(&[("size", Number(packet.size.into()))])),
-                    ("cat", Text("packet")),
-                    ("dur", Decimal(MOMENT)),
-                    ("name", Text(words::purpose(reason.purpose))),
-                    ("ph", Text("X")),
-                    ("pid", number(flow + 1)),
-                    ("tid", number(thread)),
-                    ("ts", micros(at)),
-                ]);
+                self.event(|out| {
+                    out.extend_from_slice(b"{\"args\":");
+                    object!(out; "size" => packet.size);
+                    object!(@more out; "cat" => Word("packet"), "dur" => Ready(MOMENT), "name" => Word(words::purpose(reason.purpose)),
+                        "ph" => Word("X"), "pid" => flow + 1, "tid" => thread, "ts" => Micros(at));
+                    out.push(b'}');
+                });
             }
             Record::Read { flow, bytes } => {
-                self.counter(at, flow + 1, "read by the application", ("bytes", Number(*bytes)));
+                self.counter(at, flow + 1, Word("read by the application"), BYTES, *bytes);
             }
             Record::Queued { link, queue, .. } | Record::Departed { link, queue } => {
                 let process = self.flows + 1 + link;
-                self.counter(at, process, "queue", ("packets", Number(queue.packets.into())));
+                self.counter(at, process, Word("queue"), PACKETS, queue.packets);
             }
             Record::Dropped { link, cause, packet, .. } => {
                 let (process, cause) = (self.flows + 1 + link, words::drop_cause(*cause, false));
-                self.instant(at, (process, 0), cause, &[("size", Number(packet.size.into()))]);
+                self.instant(at, (process, 0), cause, |out| object!(out; "size" => packet.size));
             }
             Record::Detail { .. }
             | Record::Sent { .. }
@@ -225,7 +246,7 @@ impl<W: Write> Observer for PerfettoWriter<W> {
     }
 
     fn wants(&self) -> Wants {
-        Wants { packets: true, receivers: false }
+        Wants::PACKETS
     }
 }
 
@@ -234,10 +255,7 @@ fn in_micros(at: Time) -> f64 {
     at.as_nanos() as f64 / 1e3
 }
 
-fn micros(at: Time) -> Json<'static> {
-    Decimal(in_micros(at))
-}
-
-fn number(number: usize) -> Json<'static> {
-    Number(number as u64)
+/// No values.
+fn nothing(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{}");
 }

@@ -5,90 +5,123 @@ use std::io::{self, Write};
 
 use anabranch_proto::{Blocked, Time};
 use serde_json::json;
-use smallvec::{SmallVec, smallvec};
 
-use super::json::{Field, Json};
+use super::json::{Json, Millis, Ready, Word, object, quoted};
 use super::words;
 use crate::observe::capture;
-use crate::observe::trace::{Contents, Detail, Names, Observer, PacketView, Record, Side};
-use Json::{Decimal, Null, Number, Object, Text, Texts};
+use crate::observe::trace::{Contents, Detail, Names, Observer, PacketView, QueueLength, Record, Side};
 
 /// The byte with which every record of a JSON text sequence begins (RFC 7464).
 const RECORD_SEPARATOR: u8 = 0x1e;
 /// The namespace of the event types.
 const SCHEMA: &str = "urn:anabranch:qlog:events:transport";
+/// So many bytes are written together.
+const FULL: usize = 1 << 15;
 
 /// Writes the events of one run into a file.
 #[derive(Debug)]
 pub struct QlogWriter<W: Write> {
     out: W,
     title: String,
-    names: Names,
-    /// The record that is being written.
-    row: Vec<u8>,
+    /// The names of flows, and of links and their directions, as JSON.
+    flows: Vec<Vec<u8>>,
+    links: Vec<[Vec<u8>; 2]>,
+    /// The records that are still to be written.
+    rows: Vec<u8>,
+    /// The contents of a packet as JSON.
+    contents: Vec<u8>,
     failed: Option<io::Error>,
 }
 
 impl<W: Write> QlogWriter<W> {
-    /// Writes to `out`, which should be buffered. `title` describes the file.
+    /// Writes to `out`. `title` describes the file.
     pub fn new(out: W, title: &str) -> Self {
-        QlogWriter { out, title: title.to_owned(), names: Names::default(), row: Vec::new(), failed: None }
+        let (flows, links, rows, contents) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        QlogWriter { out, title: title.to_owned(), flows, links, rows, contents, failed: None }
     }
 
     /// Writes the records that were held back. Fails if anything could not be written.
     pub fn finish(mut self) -> io::Result<()> {
+        self.write();
         match self.failed {
             Some(error) => Err(error),
             None => self.out.flush(),
         }
     }
 
-    /// Writes the record that `fill` appends.
-    fn write(&mut self, fill: impl FnOnce(&Names, &mut Vec<u8>)) {
+    fn write(&mut self) {
         if self.failed.is_none() {
-            self.row.clear();
-            self.row.push(RECORD_SEPARATOR);
-            fill(&self.names, &mut self.row);
-            self.row.push(b'\n');
-            self.failed = self.out.write_all(&self.row).err();
+            self.failed = self.out.write_all(&self.rows).err();
+        }
+        self.rows.clear();
+    }
+
+    /// Writes an event of this type. `data` puts its data.
+    #[inline]
+    fn event(&mut self, at: Time, name: &'static str, data: impl FnOnce(&Self, &mut Vec<u8>)) {
+        let mut rows = std::mem::take(&mut self.rows);
+        rows.extend_from_slice(b"\x1e{\"data\":");
+        data(self, &mut rows);
+        rows.extend_from_slice(b",\"name\":\"anabranch:");
+        rows.extend_from_slice(name.as_bytes());
+        rows.extend_from_slice(b"\",\"time\":");
+        Millis(at).put(&mut rows);
+        rows.extend_from_slice(b"}\n");
+        self.rows = rows;
+        if self.rows.len() >= FULL {
+            self.write();
         }
     }
 
-    fn event(&mut self, at: Time, name: &str, data: impl FnOnce(&Names, &mut dyn FnMut(&[Field<'_>]))) {
-        let time = Decimal(millis(at));
-        self.write(|names, row| {
-            row.extend(b"{\"data\":");
-            data(names, &mut |fields| Object(fields).write(row));
-            row.extend(b",\"name\":\"anabranch:");
-            row.extend(name.as_bytes());
-            row.extend(b"\",\"time\":");
-            time.write(row);
-            row.push(b'}');
+    /// The name of a flow.
+    fn flow(&self, flow: usize) -> Ready<'_> {
+        Ready(self.flows.get(flow).map_or(b"\"\"", Vec::as_slice))
+    }
+
+    /// The name of a link or channel, and the direction.
+    fn link(&self, link: usize) -> [Ready<'_>; 2] {
+        match self.links.get(link) {
+            Some([name, direction]) => [Ready(name), Ready(direction)],
+            None => [Ready(b"\"\""); 2],
+        }
+    }
+
+    fn queue(&mut self, at: Time, link: usize, queue: QueueLength) {
+        self.event(at, "queue_updated", |this, out| {
+            let [link, direction] = this.link(link);
+            object!(out; "bytes" => queue.bytes, "direction" => direction, "link" => link, "packets" => queue.packets);
         });
     }
 
-    fn detail(&mut self, at: Time, (flow, side, path): (usize, Side, Option<&str>), detail: &Detail) {
-        self.event(at, event_of(detail), |names, put| {
-            let common =
-                [("flow", flow_name(names, flow)), ("path", Json::or_absent(path)), ("side", word(side))];
-            put_detail(detail, common, put);
-        });
+    /// Puts the contents of a packet into `contents`: a list of texts.
+    fn describe(&mut self, packet: &PacketView<'_>) {
+        let out = &mut self.contents;
+        out.clear();
+        out.push(b'[');
+        match packet.contents {
+            Contents::Sctp(sctp) => {
+                for (i, chunk) in sctp.chunks.iter().enumerate() {
+                    out.extend_from_slice(if i > 0 { b",\"" } else { b"\"" });
+                    // Names and numbers need no escapes.
+                    if capture::put_summary(chunk, out) {
+                        out.push(b'"');
+                    } else {
+                        out.pop();
+                        capture::summary(chunk).put(out);
+                    }
+                }
+            }
+            Contents::Tcp(tcp) => {
+                format!("bytes from {}, {} long", tcp.offset, tcp.segment.length).put(out);
+            }
+            Contents::Datagram(datagram) => format!("datagram of {} bytes", datagram.payload).put(out),
+            Contents::Raw(_) => Word("packet of a program").put(out),
+            Contents::Foreign(carried) => {
+                format!("packet of {} bytes", carried.packet.bytes.len()).put(out);
+            }
+        }
+        out.push(b']');
     }
-}
-
-/// Milliseconds, as qlog counts.
-fn millis(at: Time) -> f64 {
-    at.as_nanos() as f64 / 1e6
-}
-
-fn flow_name(names: &Names, flow: usize) -> Json<'_> {
-    Text(names.flows.get(flow).map_or("", String::as_str))
-}
-
-/// The name of a link or channel, and the direction.
-fn link_name(names: &Names, link: usize) -> [Json<'_>; 2] {
-    let names = names.links.iter().chain(&names.hops).nth(link);
-    names.map_or(["", ""], |(name, direction)| [name, direction]).map(Text)
 }
 
 /// The type of the event of a detail.
@@ -109,43 +142,52 @@ fn event_of(detail: &Detail) -> &'static str {
     }
 }
 
-/// Puts the data of a detail's event: its own, and what all have in common.
-fn put_detail(detail: &Detail, [flow, path, side]: [Field<'_>; 3], put: &mut dyn FnMut(&[Field<'_>])) {
-    let timer = ("timer", Text("T3-rtx"));
+/// Puts the data of a detail's event.
+fn put_detail(detail: &Detail, flow: Ready<'_>, path: Option<&str>, side: Word, out: &mut Vec<u8>) {
+    let timer = Word("T3-rtx");
     match *detail {
         Detail::Window { cwnd, ssthresh, flight, marked, .. } => {
-            let ssthresh = if ssthresh == u64::MAX { Null } else { Number(ssthresh) };
-            let (in_flight, marked) = (("in_flight", Number(flight)), ("marked", Number(marked)));
-            put(&[("cwnd", Number(cwnd)), flow, in_flight, marked, path, side, ("ssthresh", ssthresh)]);
+            let ssthresh = (ssthresh != u64::MAX).then_some(ssthresh);
+            object!(out; "cwnd" => cwnd, "flow" => flow, "in_flight" => flight, "marked" => marked, "path"? => path,
+                "side" => side, "ssthresh" => ssthresh);
         }
         Detail::Rto { rto, srtt } => {
-            let srtt = srtt.map_or(Null, |srtt| Decimal(srtt.as_secs_f64() * 1e3));
-            let rto = Decimal(rto.as_secs_f64() * 1e3);
-            put(&[flow, path, ("rto", rto), side, ("smoothed_rtt", srtt)]);
+            let srtt = srtt.map(|srtt| srtt.as_secs_f64() * 1e3);
+            let rto = rto.as_secs_f64() * 1e3;
+            object!(out; "flow" => flow, "path"? => path, "rto" => rto, "side" => side, "smoothed_rtt" => srtt);
         }
-        Detail::PeerWindow { bytes } => put(&[("bytes", Number(bytes)), flow, path, side]),
+        Detail::PeerWindow { bytes } => {
+            object!(out; "bytes" => bytes, "flow" => flow, "path"? => path, "side" => side);
+        }
         Detail::Sent { number, size, why } => {
-            let (size, why) = (("size", Number(size.into())), ("why", Text(words::data(why))));
-            put(&[flow, ("number", Number(number)), path, side, size, why]);
+            object!(out; "flow" => flow, "number" => number, "path"? => path, "side" => side, "size" => size,
+                "why" => Word(words::data(why)));
         }
         Detail::Marked { number, why } => {
-            put(&[flow, ("number", Number(number)), path, side, ("why", Text(words::data(why)))]);
+            object!(out; "flow" => flow, "number" => number, "path"? => path, "side" => side,
+                "why" => Word(words::data(why)));
         }
         Detail::Route { number, reason } => {
-            put(&[flow, ("number", Number(number)), path, ("reason", Text(reason)), side]);
+            object!(out; "flow" => flow, "number" => number, "path"? => path, "reason" => reason, "side" => side);
         }
-        Detail::Timeout => put(&[flow, path, side, timer]),
+        Detail::Timeout => object!(out; "flow" => flow, "path"? => path, "side" => side, "timer" => timer),
         Detail::Timer { expires } => {
-            let expires = expires.map_or(Null, |at| Decimal(millis(at)));
-            put(&[("expires", expires), flow, path, side, timer]);
+            object!(out; "expires" => expires.map(Millis), "flow" => flow, "path"? => path, "side" => side,
+                "timer" => timer);
         }
-        Detail::Acked { cumulative } => put(&[("cumulative", Number(cumulative)), flow, path, side]),
+        Detail::Acked { cumulative } => {
+            object!(out; "cumulative" => cumulative, "flow" => flow, "path"? => path, "side" => side);
+        }
         Detail::Received { number, size, cumulative } => {
-            let (number, size) = (("number", Number(number)), ("size", Number(size.into())));
-            put(&[("cumulative", Number(cumulative)), flow, number, path, side, size]);
+            object!(out; "cumulative" => cumulative, "flow" => flow, "number" => number, "path"? => path,
+                "side" => side, "size" => size);
         }
-        Detail::Blocked(by) => put(&[("by", Json::or_null(by.map(blocked))), flow, path, side]),
-        Detail::State(state) => put(&[flow, path, side, ("state", Text(words::path_state(state)))]),
+        Detail::Blocked(by) => {
+            object!(out; "by" => by.map(|by| Word(blocked(by))), "flow" => flow, "path"? => path, "side" => side);
+        }
+        Detail::State(state) => {
+            object!(out; "flow" => flow, "path"? => path, "side" => side, "state" => Word(words::path_state(state)));
+        }
     }
 }
 
@@ -159,31 +201,18 @@ pub(super) fn blocked(by: Blocked) -> &'static str {
     }
 }
 
-fn word(side: Side) -> Json<'static> {
+fn word(side: Side) -> Word {
     match side {
-        Side::Client => Text("client"),
-        Side::Server => Text("server"),
-    }
-}
-
-/// The contents of a packet.
-fn contents(packet: &PacketView<'_>) -> SmallVec<[String; 2]> {
-    match packet.contents {
-        Contents::Sctp(sctp) => sctp.chunks.iter().map(capture::summary).collect(),
-        Contents::Tcp(tcp) => {
-            smallvec![format!("bytes from {}, {} long", tcp.offset, tcp.segment.length)]
-        }
-        Contents::Datagram(datagram) => smallvec![format!("datagram of {} bytes", datagram.payload)],
-        Contents::Raw(_) => smallvec!["packet of a program".to_owned()],
-        Contents::Foreign(carried) => {
-            smallvec![format!("packet of {} bytes", carried.packet.bytes.len())]
-        }
+        Side::Client => Word("client"),
+        Side::Server => Word("server"),
     }
 }
 
 impl<W: Write> Observer for QlogWriter<W> {
     fn begin(&mut self, names: &Names) {
-        self.names = names.clone();
+        self.flows = names.flows.iter().map(|name| quoted(name)).collect();
+        let link = |(name, direction): &(String, String)| [quoted(name), quoted(direction)];
+        self.links = names.links.iter().chain(&names.hops).map(link).collect();
         let head = json!({
             "file_schema": "urn:ietf:params:qlog:file:sequential",
             "serialization_format": "application/qlog+json-seq",
@@ -198,54 +227,43 @@ impl<W: Write> Observer for QlogWriter<W> {
                 "event_schemas": [SCHEMA],
             },
         });
-        self.write(|_, row| row.extend(head.to_string().as_bytes()));
+        self.rows.push(RECORD_SEPARATOR);
+        self.rows.extend(head.to_string().as_bytes());
+        self.rows.push(b'\n');
     }
 
     fn record(&mut self, at: Time, record: &Record<'_>) {
         match record {
-            Record::Detail { flow, side, path, detail } => self.detail(at, (*flow, *side, *path), detail),
-            Record::Sent { flow, side, path, reason, packet } => {
-                let contents = contents(packet);
-                self.event(at, "packet_sent", |names, put| {
-                    put(&[
-                        ("contents", Texts(&contents)),
-                        ("flow", flow_name(names, *flow)),
-                        ("path", Json::or_null(*path)),
-                        ("side", word(*side)),
-                        ("size", Number(packet.size.into())),
-                        ("why", Text(words::purpose(reason.purpose))),
-                    ]);
+            Record::Detail { flow, side, path, detail } => {
+                self.event(at, event_of(detail), |this, out| {
+                    put_detail(detail, this.flow(*flow), *path, word(*side), out);
                 });
             }
-            Record::Read { flow, bytes } => self.event(at, "data_read", |names, put| {
-                put(&[("bytes", Number(*bytes)), ("flow", flow_name(names, *flow))]);
+            Record::Sent { flow, side, path, reason, packet } => {
+                self.describe(packet);
+                self.event(at, "packet_sent", |this, out| {
+                    object!(out; "contents" => Ready(&this.contents), "flow" => this.flow(*flow), "path" => *path,
+                        "side" => word(*side), "size" => packet.size, "why" => Word(words::purpose(reason.purpose)));
+                });
+            }
+            Record::Read { flow, bytes } => self.event(at, "data_read", |this, out| {
+                object!(out; "bytes" => *bytes, "flow" => this.flow(*flow));
             }),
             Record::Dropped { link, flow, number, cause, packet } => {
-                let contents = contents(packet);
-                self.event(at, "packet_dropped", |names, put| {
-                    let [link, direction] = link_name(names, *link);
-                    put(&[
-                        ("cause", Text(words::drop_cause(*cause, false))),
-                        ("contents", Texts(&contents)),
-                        ("direction", direction),
-                        ("flow", flow_name(names, *flow)),
-                        ("link", link),
-                        ("number", Number(*number)),
-                        ("size", Number(packet.size.into())),
-                    ]);
+                self.describe(packet);
+                self.event(at, "packet_dropped", |this, out| {
+                    let [link, direction] = this.link(*link);
+                    object!(out; "cause" => Word(words::drop_cause(*cause, false)), "contents" => Ready(&this.contents),
+                        "direction" => direction, "flow" => this.flow(*flow), "link" => link, "number" => *number,
+                        "size" => packet.size);
                 });
             }
-            Record::Delivered { link, flow, packet } => self.event(at, "packet_delivered", |names, put| {
-                let [link, direction] = link_name(names, *link);
-                let (flow, size) = (flow_name(names, *flow), Number(packet.size.into()));
-                put(&[("direction", direction), ("flow", flow), ("link", link), ("size", size)]);
+            Record::Delivered { link, flow, packet } => self.event(at, "packet_delivered", |this, out| {
+                let [link, direction] = this.link(*link);
+                object!(out; "direction" => direction, "flow" => this.flow(*flow), "link" => link, "size" => packet.size);
             }),
             Record::Queued { link, queue, .. } | Record::Departed { link, queue } => {
-                self.event(at, "queue_updated", |names, put| {
-                    let [link, direction] = link_name(names, *link);
-                    let (packets, bytes) = (Number(queue.packets.into()), Number(queue.bytes));
-                    put(&[("bytes", bytes), ("direction", direction), ("link", link), ("packets", packets)]);
-                });
+                self.queue(at, *link, *queue);
             }
             Record::Started { .. } | Record::Air { .. } => {}
         }

@@ -17,7 +17,9 @@ use super::columns::{
     TCP_MARKED, TCP_SENT, TCP_WINDOWS, THROUGHPUT, WINDOWS,
 };
 use super::held::{Change, HeldData};
-use crate::observe::trace::{Detail, DropCause, Names, Observer, Record, Side, Wants};
+use crate::observe::trace::{
+    Detail, DropCause, Names, Observer, QueueChange, QueueLength, Record, Side, Wants,
+};
 use Cell::{Fraction, Nothing, Number, Seconds, Text};
 
 /// Writes the series of one run into a directory.
@@ -118,6 +120,11 @@ impl CsvSeries {
         for (path, bytes) in held {
             self.row(flow, &HELD, &[at, Text(&path), Number(bytes)]);
         }
+    }
+
+    fn queue(&mut self, at: Time, link: usize, queue: QueueLength) {
+        let row = [seconds(at), Number(u64::from(queue.packets)), Number(queue.bytes)];
+        self.row(self.flows.len() + link, &QUEUE, &row);
     }
 
     /// The application of a flow has read this many bytes in total. Writes the rows of complete intervals.
@@ -224,8 +231,7 @@ impl Observer for CsvSeries {
                 }
             }
             Record::Queued { link, queue, .. } | Record::Departed { link, queue } => {
-                let row = [seconds(at), Number(u64::from(queue.packets)), Number(queue.bytes)];
-                self.row(link_owner(*link), &QUEUE, &row);
+                self.queue(at, *link, *queue);
             }
             Record::Dropped { link, flow, number, cause, packet } => {
                 let cause = match cause {
@@ -246,8 +252,14 @@ impl Observer for CsvSeries {
         }
     }
 
+    fn queues(&mut self, changes: &[QueueChange]) {
+        for change in changes {
+            self.queue(change.at, change.link, change.queue);
+        }
+    }
+
     fn wants(&self) -> Wants {
-        Wants { packets: false, receivers: true }
+        Wants { receivers: true, ..Wants::UNORDERED }
     }
 }
 

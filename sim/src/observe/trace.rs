@@ -1,8 +1,10 @@
 //! Typed records of a run for its observer. Without an observer they cost one branch.
 
+use std::collections::VecDeque;
+
 use anabranch_proto::policy::Why;
 use anabranch_proto::wire::{Chunk, Packet};
-use anabranch_proto::{Blocked, Duration, NoteKind, PathId, PathState, Reason, Time, Tsn};
+use anabranch_proto::{Blocked, Duration, Note, NoteKind, PathId, PathState, Reason, Time, Tsn};
 
 pub use crate::medium::wire::DropCause;
 use crate::transport::foreign::Carried;
@@ -17,9 +19,18 @@ pub trait Observer {
     fn begin(&mut self, names: &Names);
     /// An event.
     fn record(&mut self, at: Time, record: &Record<'_>);
+    /// Details of one end of a flow, for an observer that does without [order](Wants::order). Those that come alone are records
+    /// also then.
+    fn details(&mut self, details: &Details<'_>) {
+        let Details { flow, side, .. } = *details;
+        details.each(|at, path, detail| self.record(at, &Record::Detail { flow, side, path, detail }));
+    }
+    /// Changes of queues, for an observer that does without [order](Wants::order): they replace [`Record::Queued`] and
+    /// [`Record::Departed`]. Those of each link direction are in order of time.
+    fn queues(&mut self, _: &[QueueChange]) {}
     /// The records that it uses; others may be left out.
     fn wants(&self) -> Wants {
-        Wants { packets: true, receivers: true }
+        Wants { receivers: true, ..Wants::PACKETS }
     }
 }
 
@@ -28,19 +39,85 @@ pub trait Observer {
 pub struct Wants {
     /// [`Record::Sent`], [`Record::Started`] and [`Record::Delivered`], and the origins of packets in other records.
     pub packets: bool,
+    /// [`Record::Detail`] with all details. Without it, only [`Detail::Blocked`] is certain.
+    pub details: bool,
     /// [`Record::Detail`] of receivers.
     pub receivers: bool,
+    /// [`Record::Queued`] and [`Record::Departed`], or their [changes](Observer::queues).
+    pub queues: bool,
+    /// All records in order of time. Without it, and without packets, many come together, which costs less: only those of one
+    /// flow, and those of one link direction, are in order among themselves.
+    pub order: bool,
 }
 
 impl Wants {
-    /// Neither of them.
-    pub const LITTLE: Wants = Wants { packets: false, receivers: false };
+    /// All but the details of receivers.
+    pub const PACKETS: Wants = Wants { packets: true, ..Wants::LITTLE };
+    /// No packets and no receivers.
+    pub const LITTLE: Wants = Wants { order: true, ..Wants::UNORDERED };
+    /// Nor order.
+    pub const UNORDERED: Wants = Wants { details: true, queues: true, ..Wants::LEAST };
+    /// Nothing but what every observer gets.
+    pub const LEAST: Wants =
+        Wants { packets: false, details: false, receivers: false, queues: false, order: false };
 
     /// What either of two observers uses.
     #[must_use]
     pub fn or(self, other: Wants) -> Wants {
-        Wants { packets: self.packets || other.packets, receivers: self.receivers || other.receivers }
+        Wants {
+            packets: self.packets || other.packets,
+            details: self.details || other.details,
+            queues: self.queues || other.queues,
+            receivers: self.receivers || other.receivers,
+            order: self.order || other.order,
+        }
     }
+
+    /// Whether records may come together.
+    pub(crate) fn allows_batches(self) -> bool {
+        !self.packets && !self.order
+    }
+}
+
+/// Details of one end of a flow, in order of time.
+#[expect(missing_debug_implementations, reason = "names are a function")]
+pub struct Details<'a> {
+    /// The flow.
+    pub flow: usize,
+    /// The end of the flow.
+    pub side: Side,
+    pub(crate) notes: &'a VecDeque<Note>,
+    /// The name of a path.
+    pub(crate) names: &'a dyn Fn(PathId) -> Option<&'a str>,
+}
+
+impl<'a> Details<'a> {
+    /// Calls `tell` for each, with its time and the path that it concerns, if any.
+    #[inline(always)]
+    pub fn each(&self, mut tell: impl FnMut(Time, Option<&'a str>, &Detail)) {
+        // Most concern the same path as the one before.
+        let mut latest: Option<(PathId, Option<&str>)> = None;
+        for note in self.notes {
+            let Some((path, detail)) = Detail::of(&note.kind) else { continue };
+            let named = |path| {
+                latest.filter(|(before, _)| *before == path).unwrap_or_else(|| (path, (self.names)(path)))
+            };
+            let path = path.map(named);
+            latest = path.or(latest);
+            tell(note.at, path.and_then(|(_, name)| name), &detail);
+        }
+    }
+}
+
+/// The queue of a link direction is so long from now on.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct QueueChange {
+    /// When it changed.
+    pub at: Time,
+    /// The link direction.
+    pub link: usize,
+    /// Its length.
+    pub queue: QueueLength,
 }
 
 /// The names of flows, link directions and channels.
@@ -237,7 +314,7 @@ pub enum Detail {
 
 impl Detail {
     /// A note of SCTP's core, with its path; chunks by their TSNs. `None` for notes that observers are not told.
-    #[inline]
+    #[inline(always)]
     pub fn of(note: &NoteKind) -> Option<(Option<PathId>, Detail)> {
         let number = |tsn: &Tsn| u64::from(tsn.0);
         Some(match *note {
@@ -330,6 +407,8 @@ pub struct PacketView<'a> {
     pub size: u32,
     /// The contents.
     pub contents: Contents<'a>,
+    /// Its number in the run, from 1, if that is known.
+    pub number: Option<u64>,
     /// The number of links that it has passed.
     pub hops: u32,
     /// Its sender, and the reason. `None` if no observer of the run wants packets.
@@ -414,7 +493,15 @@ impl Observer for Vec<&mut dyn Observer> {
         self.iter_mut().for_each(|observer| observer.record(at, record));
     }
 
+    fn details(&mut self, details: &Details<'_>) {
+        self.iter_mut().for_each(|observer| observer.details(details));
+    }
+
+    fn queues(&mut self, changes: &[QueueChange]) {
+        self.iter_mut().for_each(|observer| observer.queues(changes));
+    }
+
     fn wants(&self) -> Wants {
-        self.iter().fold(Wants::LITTLE, |wants, observer| wants.or(observer.wants()))
+        self.iter().fold(Wants::LEAST, |wants, observer| wants.or(observer.wants()))
     }
 }

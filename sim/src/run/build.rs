@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_proto::{Duration, Time};
+use anabranch_proto::{Duration, Noting, Time};
 
 use crate::chance::Sequence;
 use crate::engine::{ARRIVED, Change, FlowParts, Parts};
@@ -10,7 +10,7 @@ use crate::error::{Item, RunError};
 use crate::medium::wire::{Alteration, Direction, Jitter, Losses, Management, Traced};
 use crate::medium::wireless::Channel;
 use crate::network::{DirectionId, Network, radios};
-use crate::observe::trace::Observer;
+use crate::observe::trace::{Observer, Wants};
 use crate::scenario::{self, CrossTraffic, Flow, Link, Loss, Offset, Queue, Scenario};
 use crate::transport::ends::Ends;
 use crate::transport::gate::Gate;
@@ -89,7 +89,8 @@ impl<'a> Plan<'a> {
             });
         }
         let pauses: Vec<_> = self.scenario.measure.into_iter().flatten().map(|at| Time::ZERO + at).collect();
-        let receivers = observer.as_ref().is_some_and(|observer| observer.wants().receivers);
+        let wants = observer.as_ref().map_or(Wants::LEAST, |observer| observer.wants());
+        let batches = observed && wants.allows_batches() && pauses.is_empty();
         for traffic in &self.traffic {
             let (first, place) = (agents.len(), routes.table.len());
             let agent = cross::agent(self.scenario, self.network, traffic, &mut routes, first)?;
@@ -103,8 +104,14 @@ impl<'a> Plan<'a> {
         }
         for flow in &flows {
             for agent in flow.agents.clone() {
-                let of_use = observed && (receivers || agent == flow.agents.start);
-                agents[agent].set_details(of_use || !pauses.is_empty());
+                let of_use = observed && (wants.receivers || agent == flow.agents.start);
+                agents[agent].set_details(match (of_use, wants.details) {
+                    _ if !pauses.is_empty() => Noting::Polled,
+                    (false, _) => Noting::Off,
+                    (true, false) => Noting::Blocked,
+                    (true, true) if batches => Noting::Kept,
+                    (true, true) => Noting::Polled,
+                });
             }
         }
         let places = Places { routes: &routes.table, flows: &flows, names: &self.flows };
@@ -124,6 +131,7 @@ impl<'a> Plan<'a> {
             changes,
             pauses,
             observer,
+            batches,
             extra_polls,
         })
     }

@@ -13,10 +13,11 @@ pub(crate) mod sctp;
 mod site;
 pub(crate) mod tcp;
 
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use anabranch_proto::wire::{Chunk, Ecn, Packet};
-use anabranch_proto::{PathId, Policies, Reason, Time};
+use anabranch_proto::{Note, Noting, PathId, Policies, Reason, Time};
 
 use crate::error::RunError;
 use crate::observe::trace::Detail;
@@ -36,6 +37,9 @@ pub(crate) use site::{IPV6_HEADER, Routes, Site};
 use tcp::TcpAgent;
 pub use tcp::{Segment, Sequence, TcpPacket};
 
+/// Hears notes that were kept, and the names of their paths.
+pub(crate) type HearKept<'a> =
+    &'a mut dyn for<'b> FnMut(&'b VecDeque<Note>, &'b dyn Fn(PathId) -> Option<&'b str>);
 /// Hears a detail: its time, the path that it concerns with its name, and the detail.
 pub(crate) type Hear<'a> = &'a mut dyn FnMut(Time, Option<(PathId, Option<&str>)>, &Detail);
 
@@ -68,6 +72,8 @@ pub(crate) trait Agent {
     }
     /// Tells the details that the next polls would return, without those polls. An agent may leave details to its polls.
     fn tell_details(&mut self, _now: Time, _hear: Hear<'_>) {}
+    /// Tells the details that it has kept since the last call.
+    fn tell_kept(&mut self, _hear: HearKept<'_>) {}
     /// Whether the agent regards the path whose route begins at `hop` as failed.
     fn has_failed(&self, _: u32) -> bool {
         false
@@ -262,6 +268,10 @@ impl Agent for End {
         whichever!(self, agent => agent.tell_details(now, hear));
     }
 
+    fn tell_kept(&mut self, hear: HearKept<'_>) {
+        whichever!(self, agent => agent.tell_kept(hear));
+    }
+
     fn has_failed(&self, hop: u32) -> bool {
         whichever!(self, agent => agent.has_failed(hop))
     }
@@ -272,10 +282,11 @@ impl Agent for End {
 }
 
 impl End {
-    /// Switches its details on or off.
-    pub(crate) fn set_details(&mut self, on: bool) {
+    /// Switches its details on or off. Only SCTP distinguishes more.
+    pub(crate) fn set_details(&mut self, noting: Noting) {
+        let on = noting != Noting::Off;
         match self {
-            End::Sctp(agent) => agent.set_notes(on),
+            End::Sctp(agent) => agent.set_noting(noting),
             End::Tcp(agent) => agent.set_details(on),
             End::Mptcp(agent) => agent.set_details(on),
             End::Datagram(_) | End::Cross(_) | End::Gate(_) | End::Foreign(_) => {}

@@ -1,6 +1,6 @@
 //! The three blocks of pcapng that a capture of a run consists of, in bytes.
 
-use bytes::{BufMut, BytesMut};
+use bytes::BufMut;
 
 use super::option::{
     BYTE_ORDER, COMMENT, DESCRIPTION, END, FLAGS, INBOUND, INTERFACE, NAME, OUTBOUND, PACKET, PROGRAM,
@@ -8,7 +8,7 @@ use super::option::{
 };
 
 /// The section header block, which begins a file.
-pub(super) fn section(out: &mut BytesMut, program: &str, comment: &str) {
+pub(super) fn section(out: &mut Vec<u8>, program: &str, comment: &str) {
     block(out, SECTION, |out| {
         out.put_u32_le(BYTE_ORDER);
         out.put_u16_le(1);
@@ -22,7 +22,7 @@ pub(super) fn section(out: &mut BytesMut, program: &str, comment: &str) {
 }
 
 /// The description of an interface with this link type and times in nanoseconds.
-pub(super) fn interface(out: &mut BytesMut, link_type: u16, name: &str, description: &str) {
+pub(super) fn interface(out: &mut Vec<u8>, link_type: u16, name: &str, description: &str) {
     block(out, INTERFACE, |out| {
         out.put_u16_le(link_type);
         out.put_u16_le(0);
@@ -37,7 +37,7 @@ pub(super) fn interface(out: &mut BytesMut, link_type: u16, name: &str, descript
 
 /// A packet of `size` bytes, or its beginning.
 pub(super) fn packet(
-    out: &mut BytesMut,
+    out: &mut Vec<u8>,
     interface: u32,
     nanos: u64,
     inbound: bool,
@@ -58,7 +58,7 @@ pub(super) fn packet(
 }
 
 /// A block: type, length, body, and the length again.
-fn block(out: &mut BytesMut, kind: u32, body: impl FnOnce(&mut BytesMut)) {
+fn block(out: &mut Vec<u8>, kind: u32, body: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.put_u32_le(kind);
     out.put_u32_le(0);
@@ -69,7 +69,7 @@ fn block(out: &mut BytesMut, kind: u32, body: impl FnOnce(&mut BytesMut)) {
 }
 
 /// An option, truncated if its length field cannot express its length.
-fn option(out: &mut BytesMut, code: u16, value: &[u8]) {
+fn option(out: &mut Vec<u8>, code: u16, value: &[u8]) {
     let value = &value[..value.len().min(usize::from(u16::MAX))];
     out.put_u16_le(code);
     out.put_u16_le(value.len() as u16);
@@ -77,7 +77,7 @@ fn option(out: &mut BytesMut, code: u16, value: &[u8]) {
 }
 
 /// Bytes, and zeros up to a multiple of four.
-fn padded(out: &mut BytesMut, bytes: &[u8]) {
+fn padded(out: &mut Vec<u8>, bytes: &[u8]) {
     out.put_slice(bytes);
     out.put_bytes(0, bytes.len().next_multiple_of(4) - bytes.len());
 }

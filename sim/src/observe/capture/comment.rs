@@ -1,15 +1,48 @@
 //! The comment of a packet: its flow, its purpose, and the limit that allowed it.
 
-use anabranch_proto::{Blocked, Purpose};
+use std::rc::Rc;
+
+use anabranch_proto::{Blocked, Purpose, Reason};
 
 use crate::medium::wire::DropCause;
 use crate::observe::trace::{Origin, PacketView, Wait};
 use crate::observe::words;
 
+/// Most packets have the comment of an earlier one: so many are remembered.
+const REMEMBERED: usize = 64;
+
+/// The comments of packets.
+#[derive(Default, Debug)]
+pub(super) struct Comments {
+    /// The flow, the path, whether the packet is SCTP, the reason, and the comment.
+    known: Vec<(usize, Option<String>, bool, Reason, Rc<str>)>,
+}
+
+impl Comments {
+    /// The comment of a packet of the flow `name` with the number `flow`.
+    pub(super) fn of(&mut self, name: &str, flow: usize, packet: &PacketView<'_>) -> Rc<str> {
+        let Some(Origin { path, reason, wait: None, .. }) = packet.origin else {
+            return comment(name, packet).into();
+        };
+        let is_sctp = packet.sctp().is_some();
+        let same = |(of, on, sctp, why, _): &&(usize, Option<String>, bool, Reason, Rc<str>)| {
+            (*of, *sctp, *why) == (flow, is_sctp, reason) && on.as_deref() == path
+        };
+        if let Some((.., comment)) = self.known.iter().find(same) {
+            return comment.clone();
+        }
+        if self.known.len() == REMEMBERED {
+            self.known.clear();
+        }
+        let comment: Rc<str> = comment(name, packet).into();
+        self.known.push((flow, path.map(str::to_owned), is_sctp, reason, comment.clone()));
+        comment
+    }
+}
+
 /// "flow download, path wifi: new data, within cwnd, RFC 9260 section 6.1". Only SCTP gives a reason. If a buffer was
 /// full until then, or still is, "; new data waited 0.120 s for the peer's window: path lte blocks" follows.
-pub(super) fn comment(flow: &str, packet: &PacketView<'_>) -> String {
-    // Every packet has one, twice on each link: the parts are joined without the machinery of `format!`.
+fn comment(flow: &str, packet: &PacketView<'_>) -> String {
     let mut comment = String::with_capacity(LENGTH);
     let mut add = |parts: &[&str]| parts.iter().for_each(|part| comment.push_str(part));
     add(&["flow ", flow]);

@@ -22,8 +22,8 @@ mod tcp;
 mod tests;
 mod write;
 
-pub(crate) use chunks::name;
 pub use chunks::{chunk_name, summary};
+pub(crate) use chunks::{name, put_summary};
 pub use line::{Direction, Line, Segment, explain};
 pub use packets::{SctpPacket, sctp_packets};
 pub use read::{CaptureReader, CapturedPacket, ReadError};

@@ -51,6 +51,25 @@ fn bytes(packet: &Packet, ip_header: u32) -> Vec<u8> {
 const CHUNKS: &str =
     "SACK cum=4294967295 a_rwnd=4096 gaps=1-2 dups=9; DATA tsn=7 sid=1 ssn=2 ppid=3 len=5 flags=BE";
 
+#[test]
+fn the_shortcut_for_summaries_says_the_same() {
+    let mut chunks = packet(FROM, TO, 0).chunks;
+    let (Chunk::Sack(sack), Chunk::Data(data)) = (chunks[0].clone(), chunks[1].clone()) else {
+        unreachable!()
+    };
+    chunks.push(Chunk::Sack(Sack { duplicates: smallvec![], ..sack.clone() }));
+    chunks.push(Chunk::Sack(Sack { duplicates: smallvec![], gaps: smallvec![], ..sack }));
+    chunks.push(Chunk::Data(Data { begin: false, end: false, ..data.clone() }));
+    chunks.push(Chunk::Data(Data { unordered: true, immediate: true, ..data }));
+    let put = chunks.iter().map(|chunk| {
+        let mut out = Vec::new();
+        let put = put_summary(chunk, &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), if put { summary(chunk) } else { String::new() });
+        put
+    });
+    assert_eq!(put.collect::<Vec<_>>(), [false, true, true, true, true, true]);
+}
+
 fn line(link_type: u16, bytes: &[u8]) -> String {
     let captured = CapturedPacket {
         number: 1,
@@ -212,7 +231,8 @@ impl Told {
             Reason { purpose: Purpose::Sack, path: None::<PathId>, limit: Limit::Control, oversize: false };
         let origin = Some(Origin { side: Side::Client, path: Some("p"), reason, wait: None });
         let size = self.packet.size() as u32 + 20;
-        let shown = PacketView { size, contents: Contents::Sctp(&self.packet), hops: 0, origin };
+        let shown =
+            PacketView { size, contents: Contents::Sctp(&self.packet), number: None, hops: 0, origin };
         self.writer.record(Time::from_nanos(at), &record(shown));
     }
 

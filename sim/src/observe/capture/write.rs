@@ -3,23 +3,23 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
+use std::rc::Rc;
 
 use anabranch_proto::Time;
-use anabranch_proto::wire::{Chunk, Packet};
+use anabranch_proto::wire::Chunk;
 use bytes::BytesMut;
 
-use super::comment::{comment, dropped};
+use super::comment::{Comments, dropped};
 use super::option::{RADIOTAP, RAW};
 use super::{block, datagram, radio};
 use crate::medium::wire::DropCause;
-use crate::observe::trace::{
-    Contents, Datagram, Names, Observer, PacketView, RadioFrame, Record, TcpPacket, Wants,
-};
-use crate::transport::foreign::Carried;
+use crate::observe::trace::{Contents, Names, Observer, PacketView, RadioFrame, Record, Wants};
 
 /// Packets that wait at most for what becomes of an earlier one; beyond, the earliest is written as if it had
 /// arrived, and appears once more if it does not.
 const MOST_HELD: usize = 1 << 17;
+/// So many bytes are written together.
+const FULL: usize = 1 << 15;
 
 /// How much of each packet is written; its size on the link is written in any case.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
@@ -50,12 +50,12 @@ impl std::str::FromStr for Snap {
 }
 
 /// Bytes of user data, with padding, at the end of a packet.
-fn user_data(contents: &Owned) -> usize {
+fn user_data(contents: &Contents<'_>) -> usize {
     let last = match contents {
-        Owned::Sctp(packet) => packet.chunks.last(),
-        Owned::Tcp(packet) => return packet.segment.length as usize,
-        Owned::Datagram(datagram) => return datagram.payload as usize,
-        Owned::Raw(_) | Owned::Foreign(_) => return 0,
+        Contents::Sctp(packet) => packet.chunks.last(),
+        Contents::Tcp(packet) => return packet.segment.length as usize,
+        Contents::Datagram(datagram) => return datagram.payload as usize,
+        Contents::Raw(_) | Contents::Foreign(_) => return 0,
     };
     match last {
         Some(Chunk::Data(data)) => data.payload.len().next_multiple_of(4),
@@ -82,9 +82,11 @@ pub struct CaptureWriter<W: Write> {
     first: u64,
     /// By link direction: the packets on it, each with its number there and its number here.
     on_link: Vec<VecDeque<(u64, u64)>>,
-    /// A datagram, and blocks on their way out.
+    comments: Comments,
+    /// A datagram, a frame around one, and blocks on their way out.
     datagram: BytesMut,
-    buffer: BytesMut,
+    framed: BytesMut,
+    buffer: Vec<u8>,
     /// The first error; nothing is written after it.
     failed: Option<io::Error>,
 }
@@ -103,46 +105,19 @@ pub(super) struct Held {
     at: Time,
     interface: u32,
     inbound: bool,
-    /// The contents that are written; `None` for a frame without data.
-    contents: Option<Owned>,
-    /// The frame of a radio that it is, or is in, and its channel.
-    air: Option<(usize, RadioFrame)>,
-    size: u32,
-    hops: u32,
-    comment: String,
+    /// Its number in the run.
+    number: Option<u64>,
+    bytes: Rc<Kept>,
+    comment: Rc<str>,
     /// Its fate is known.
     settled: bool,
 }
 
-/// The contents of a packet.
-enum Owned {
-    Sctp(Packet),
-    Tcp(TcpPacket),
-    Datagram(Datagram),
-    Raw(Vec<u8>),
-    Foreign(Carried),
-}
-
-impl Owned {
-    fn new(contents: Contents<'_>) -> Self {
-        match contents {
-            Contents::Sctp(packet) => Owned::Sctp(packet.clone()),
-            Contents::Tcp(packet) => Owned::Tcp(packet.clone()),
-            Contents::Datagram(datagram) => Owned::Datagram(datagram.clone()),
-            Contents::Raw(bytes) => Owned::Raw(bytes.to_vec()),
-            Contents::Foreign(carried) => Owned::Foreign(carried.clone()),
-        }
-    }
-
-    fn contents(&self) -> Contents<'_> {
-        match self {
-            Owned::Sctp(packet) => Contents::Sctp(packet),
-            Owned::Tcp(packet) => Contents::Tcp(packet),
-            Owned::Datagram(datagram) => Contents::Datagram(datagram),
-            Owned::Raw(bytes) => Contents::Raw(bytes),
-            Owned::Foreign(carried) => Contents::Foreign(carried),
-        }
-    }
+/// So much of a packet as is written. It is the same at both ends of a link.
+struct Kept {
+    bytes: Box<[u8]>,
+    /// Its size on the link.
+    size: usize,
 }
 
 impl<W: Write> CaptureWriter<W> {
@@ -158,8 +133,10 @@ impl<W: Write> CaptureWriter<W> {
             most_held: MOST_HELD,
             first: 0,
             on_link: Vec::new(),
+            comments: Comments::default(),
             datagram: BytesMut::new(),
-            buffer: BytesMut::new(),
+            framed: BytesMut::new(),
+            buffer: Vec::new(),
             failed: None,
         }
     }
@@ -173,34 +150,47 @@ impl<W: Write> CaptureWriter<W> {
     pub fn finish(mut self) -> io::Result<W> {
         self.held.iter_mut().for_each(|held| held.settled = true);
         self.release();
+        self.write_buffer();
         match self.failed {
             Some(error) => Err(error),
             None => self.out.flush().map(|()| self.out),
         }
     }
 
-    /// A packet appears at one end of a link; returns its number.
-    fn appear(&mut self, at: Time, end: End, flow: usize, shown: &PacketView<'_>) -> u64 {
-        let contents = Some(Owned::new(shown.contents));
-        let comment = comment(self.flows.get(flow).map_or("?", String::as_str), shown);
+    /// A packet appears at one end of a link; returns its number. `bytes`: as it appeared at the other end.
+    fn appear(
+        &mut self,
+        at: Time,
+        end: End,
+        flow: usize,
+        shown: &PacketView<'_>,
+        bytes: Option<Rc<Kept>>,
+    ) -> u64 {
+        let comment = self.comments.of(self.flows.get(flow).map_or("?", String::as_str), flow, shown);
         let (interface, inbound, settled) = match end {
             End::Sending(link) => (link, false, false),
             // The interface at the far end is the one that the other direction leaves from.
             End::Receiving(link) => (link ^ 1, true, true),
         };
-        let (interface, size, hops) = (interface as u32, shown.size, shown.hops);
-        self.held.push_back(Held {
-            at,
-            interface,
-            inbound,
-            contents,
-            air: None,
-            size,
-            hops,
-            comment,
-            settled,
+        let bytes = bytes.unwrap_or_else(|| {
+            let cut = self.encode(shown);
+            keep(self.snap, &self.datagram, self.datagram.len(), cut)
         });
+        let (interface, number) = (interface as u32, shown.number);
+        self.held.push_back(Held { at, interface, inbound, number, bytes, comment, settled });
         self.first + self.held.len() as u64 - 1
+    }
+
+    /// Encodes a packet into `datagram`; returns how many of its last bytes are user data.
+    fn encode(&mut self, shown: &PacketView<'_>) -> usize {
+        self.datagram.clear();
+        match datagram::put(shown.contents, shown.size, shown.hops, &mut self.datagram) {
+            Ok(()) => user_data(&shown.contents),
+            Err(error) => {
+                self.fail(io::Error::other(error));
+                0
+            }
+        }
     }
 
     /// A frame of a radio goes on the air.
@@ -208,22 +198,26 @@ impl<W: Write> CaptureWriter<W> {
         let station = frame.from as usize;
         let node = self.channels[channel].get(station).map_or("?", String::as_str);
         let to = self.channels[channel].get(frame.to as usize).map_or("?", String::as_str);
-        let about =
-            packet.map(|(flow, shown)| comment(self.flows.get(flow).map_or("?", String::as_str), &shown));
+        let about = packet.map(|(flow, shown)| {
+            self.comments.of(self.flows.get(flow).map_or("?", String::as_str), flow, &shown)
+        });
         let comment = match about {
             Some(about) => format!("{node} to {to}; {about}"),
             None => format!("{node} to {to}"),
         };
-        let (size, hops) = packet.map_or((0, 0), |(_, shown)| (shown.size, shown.hops));
+        self.datagram.clear();
+        let mut cut = packet.map_or(0, |(_, shown)| self.encode(&shown));
+        self.framed.clear();
+        let size = radio::put(channel, &frame, &self.datagram, &mut self.framed);
+        // The check sequence of a frame follows its user data.
+        cut += if cut > 0 { radio::CHECK } else { 0 };
         self.held.push_back(Held {
             at,
             interface: (self.on_link.len() + channel) as u32,
             inbound: false,
-            contents: packet.map(|(_, shown)| Owned::new(shown.contents)),
-            air: Some((channel, frame)),
-            size,
-            hops,
-            comment,
+            number: None,
+            bytes: keep(self.snap, &self.framed, size, cut),
+            comment: comment.into(),
             settled: true,
         });
     }
@@ -248,12 +242,12 @@ impl<W: Write> CaptureWriter<W> {
     ) {
         let on_link = self.on_link[link].pop_front_if(|(on_link, _)| *on_link == number);
         if let Some(held) = on_link.and_then(|(_, here)| self.settle(here)) {
-            held.comment = dropped(cause, true, &held.comment);
+            held.comment = dropped(cause, true, &held.comment).into();
             return;
         }
-        let here = self.appear(at, End::Sending(link), flow, shown);
+        let here = self.appear(at, End::Sending(link), flow, shown, None);
         if let Some(held) = self.settle(here) {
-            held.comment = dropped(cause, on_link.is_some(), &held.comment);
+            held.comment = dropped(cause, on_link.is_some(), &held.comment).into();
         }
     }
 
@@ -270,30 +264,12 @@ impl<W: Write> CaptureWriter<W> {
     }
 
     fn write(&mut self, held: &Held) {
-        self.datagram.clear();
-        if let Some(contents) = &held.contents
-            && let Err(error) = datagram::put(contents.contents(), held.size, held.hops, &mut self.datagram)
-        {
-            self.fail(io::Error::other(error));
-            return;
-        }
-        let mut size = self.datagram.len();
-        let mut cut = held.contents.as_ref().map_or(0, user_data);
-        if let Some((channel, frame)) = &held.air {
-            let datagram = self.datagram.split();
-            size = radio::put(*channel, frame, &datagram, &mut self.datagram);
-            // The check sequence of a frame follows its user data.
-            cut += if cut > 0 { radio::CHECK } else { 0 };
-        }
-        let there = self.datagram.len();
-        let kept = match self.snap {
-            Snap::Full => there,
-            Snap::Bytes(most) => there.min(most as usize),
-            Snap::Headers => there.saturating_sub(cut),
-        };
-        let (nanos, bytes) = (held.at.as_nanos(), (&self.datagram[..kept], size));
+        let Kept { bytes, size } = &*held.bytes;
+        let (nanos, bytes) = (held.at.as_nanos(), (&bytes[..], *size));
         block::packet(&mut self.buffer, held.interface, nanos, held.inbound, bytes, &held.comment);
-        self.write_buffer();
+        if self.buffer.len() >= FULL {
+            self.write_buffer();
+        }
     }
 
     fn write_buffer(&mut self) {
@@ -308,6 +284,16 @@ impl<W: Write> CaptureWriter<W> {
     fn fail(&mut self, error: io::Error) {
         self.failed.get_or_insert(error);
     }
+}
+
+/// Keeps as much of these bytes as is written; the last `cut` of them are user data.
+fn keep(snap: Snap, bytes: &[u8], size: usize, cut: usize) -> Rc<Kept> {
+    let kept = match snap {
+        Snap::Full => bytes.len(),
+        Snap::Bytes(most) => bytes.len().min(most as usize),
+        Snap::Headers => bytes.len().saturating_sub(cut),
+    };
+    Rc::new(Kept { bytes: bytes[..kept].into(), size })
 }
 
 /// An end of a link direction.
@@ -342,14 +328,14 @@ impl<W: Write> Observer for CaptureWriter<W> {
             // Between radios the frames themselves say what becomes of a packet.
             Record::Delivered { link, .. } | Record::Dropped { link, .. } if !wired(*link) => return,
             Record::Started { link, flow, number, packet } => {
-                let here = self.appear(at, End::Sending(*link), *flow, packet);
+                let here = self.appear(at, End::Sending(*link), *flow, packet, None);
                 self.on_link[*link].push_back((*number, here));
             }
             Record::Delivered { link, flow, packet } => {
-                if let Some((_, here)) = self.on_link[*link].pop_front() {
-                    self.settle(here);
-                }
-                self.appear(at, End::Receiving(*link), *flow, packet);
+                let sent = self.on_link[*link].pop_front().and_then(|(_, here)| self.settle(here));
+                let same = sent.filter(|held| held.number.is_some() && held.number == packet.number);
+                let bytes = same.map(|held| held.bytes.clone());
+                self.appear(at, End::Receiving(*link), *flow, packet, bytes);
             }
             Record::Dropped { link, flow, number, cause, packet } => {
                 self.drop(at, *link, *number, *cause, *flow, packet);
@@ -364,6 +350,6 @@ impl<W: Write> Observer for CaptureWriter<W> {
     }
 
     fn wants(&self) -> Wants {
-        Wants { packets: true, receivers: false }
+        Wants { details: false, queues: false, ..Wants::PACKETS }
     }
 }

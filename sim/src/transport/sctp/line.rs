@@ -11,7 +11,7 @@ use anabranch_proto::{
 use super::codec::through_the_codec;
 use crate::engine::NO_ROUTE;
 use crate::observe::trace::Detail;
-use crate::transport::{Body, Frame, Hear};
+use crate::transport::{Body, Frame, Hear, HearKept};
 
 /// An association and its endpoint.
 pub(crate) struct Line {
@@ -238,6 +238,17 @@ impl Line {
                 hear(note.at, path, &detail);
             }
         }
+        self.notes.clear();
+    }
+
+    /// Tells the notes that the endpoint has kept.
+    pub(super) fn tell_kept(&mut self, hear: HearKept<'_>) {
+        self.endpoint.take_kept(&mut self.notes);
+        if self.notes.is_empty() {
+            return;
+        }
+        let paths = self.association.map_or(&[][..], |id| self.endpoint.paths(id));
+        hear(&self.notes, &|path| self.ways.named(paths, path));
         self.notes.clear();
     }
 

@@ -6,11 +6,11 @@ mod collect;
 mod line;
 
 use anabranch_proto::wire::Packet;
-use anabranch_proto::{AssociationId, Event, Output as CoreOutput, PathId, Time};
+use anabranch_proto::{AssociationId, Event, Noting, Output as CoreOutput, PathId, Time};
 
 use crate::observe::trace::Detail;
 use crate::traffic::{Sink, Source};
-use crate::transport::{Agent, Body, Frame, Hear, Output, Stage};
+use crate::transport::{Agent, Body, Frame, Hear, HearKept, Output, Stage};
 use line::Line;
 
 pub(crate) use build::{agents, check};
@@ -45,9 +45,12 @@ impl SctpAgent {
         agent
     }
 
-    pub(crate) fn set_notes(&mut self, on: bool) {
-        self.notes = on;
-        self.lines.iter_mut().for_each(|line| line.endpoint.set_notes(on));
+    /// Notes of several associations need their common order: they are not kept but polled.
+    pub(crate) fn set_noting(&mut self, noting: Noting) {
+        self.notes = noting != Noting::Off;
+        let kept = self.striped() && noting == Noting::Kept;
+        let noting = if kept { Noting::Polled } else { noting };
+        self.lines.iter_mut().for_each(|line| line.endpoint.set_noting(noting));
     }
 
     pub(crate) fn set_listening(&mut self, on: bool) {
@@ -264,6 +267,12 @@ impl Agent for SctpAgent {
     fn tell_details(&mut self, now: Time, hear: Hear<'_>) {
         if !self.striped() && self.acts > now {
             self.lines[0].tell_details(hear);
+        }
+    }
+
+    fn tell_kept(&mut self, hear: HearKept<'_>) {
+        if let [line] = &mut self.lines[..] {
+            line.tell_kept(hear);
         }
     }
 
