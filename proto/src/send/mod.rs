@@ -36,7 +36,6 @@ use blocked::{BlockedClock, in_the_way};
 use buffers::Buffers;
 use recovery::Recoveries;
 use rights::Rights;
-use train::{NextOfTrain, Train};
 
 /// A packet with less room than this is not filled with a fragment of a message.
 const SMALLEST_CUT: u32 = 128;
@@ -104,6 +103,24 @@ pub(crate) struct PacketPlan {
     pub(crate) limit: Limit,
     /// The question to the route: about the first marked chunk, or about new data.
     ask: Ask,
+}
+
+/// A train under way.
+#[derive(Copy, Clone, Debug)]
+struct Train {
+    path: PathId,
+    /// Whether new data waits for this path when it has no room.
+    waits: bool,
+}
+
+/// What a train decides about the next packet.
+enum NextOfTrain {
+    /// It carries this.
+    Load(PacketPlan),
+    /// Nothing more leaves now.
+    Nothing,
+    /// No train decides it.
+    Undecided,
 }
 
 /// The part of the association that the choice of a packet needs.

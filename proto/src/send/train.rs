@@ -2,28 +2,9 @@
 //! others, as long as nothing happens in between but that they are sent.
 
 use super::blocked::in_the_way;
-use super::{PacketPlan, SendContext, Sender};
+use super::{NextOfTrain, PacketPlan, SendContext, Sender, Train};
 use crate::output::Limit;
-use crate::path::PathId;
 use crate::policy::{Choice, Stays, Why};
-
-/// A train under way.
-#[derive(Copy, Clone, Debug)]
-pub(super) struct Train {
-    path: PathId,
-    /// Whether new data waits for this path when it has no room.
-    waits: bool,
-}
-
-/// What a train decides about the next packet.
-pub(super) enum NextOfTrain {
-    /// It carries this.
-    Load(PacketPlan),
-    /// Nothing more leaves now.
-    Nothing,
-    /// No train decides it.
-    Undecided,
-}
 
 impl Sender {
     /// Something happened but that packets were sent: the next packet is decided anew.
@@ -32,10 +13,13 @@ impl Sender {
         self.train = None;
     }
 
-    /// This packet was sent. Packets of new data may follow it if nothing but its window, the peer's window and Max.Burst limits
-    /// them.
+    /// This packet was sent. If it belongs to no train, one begins with it, provided that nothing but the path's window, the peer's
+    /// window and Max.Burst limits the packets of new data behind it.
     #[inline]
     pub(super) fn couple(&mut self, sent: &PacketPlan, around: &SendContext<'_>) {
+        if self.train.is_some() {
+            return;
+        }
         let usual = sent.why == Why::New && sent.limit == Limit::Window && !self.outstanding.has_marked();
         let alone =
             self.rights.probes().is_none() && !self.rights.limits_paths() && !self.buffers.concern_paths();
@@ -48,7 +32,9 @@ impl Sender {
     /// Decides about the next packet as `new_data` would, if a train is under way.
     #[inline]
     pub(super) fn next_of_train(&mut self, budget: u32, around: &mut SendContext<'_>) -> NextOfTrain {
-        let Some(Train { path, waits }) = self.train else { return NextOfTrain::Undecided };
+        // It goes on if it decides about this packet.
+        let Some(train) = self.train.take() else { return NextOfTrain::Undecided };
+        let Train { path, waits } = train;
         let Some((stream, size)) = self.queue.peek(around.paths.smallest_pmdcs()) else {
             return NextOfTrain::Undecided;
         };
@@ -66,6 +52,7 @@ impl Sender {
         if size > budget || !self.rights.may_send() {
             return NextOfTrain::Undecided;
         }
+        self.train = Some(train);
         let ask = self.ask_new((stream, size), Why::New, window);
         NextOfTrain::Load(PacketPlan { path, why: Why::New, limit: Limit::Window, ask })
     }
