@@ -8,7 +8,7 @@ use std::fmt::Write;
 use anabranch_proto::{Duration, Time};
 use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::{Scenario, Start};
-use anabranch_sim::trace::{Detail, Names, Observer, QueueChange, Record, Wants};
+use anabranch_sim::trace::{Detail, Names, Observer, QueueChange, Record, Side, Wants};
 use anabranch_sim::{RunOptions, run};
 
 /// All records of a run, but for the contents of packets: cookies and heartbeats carry times.
@@ -176,6 +176,48 @@ fn an_observer_without_order_gets_the_same_of_each_source() {
         }
     }
     assert!(together > 10, "{together} scenarios");
+}
+
+/// Only details in order: nothing of links is shown, and packets run ahead.
+#[derive(Default)]
+struct Details(String);
+
+impl Observer for Details {
+    fn begin(&mut self, _: &Names) {}
+
+    fn record(&mut self, at: Time, record: &Record<'_>) {
+        if let Record::Detail { flow, side: Side::Client, path, detail } = record {
+            writeln!(self.0, "{at:?} {flow} {path:?} {detail:?}").unwrap();
+        }
+    }
+
+    fn wants(&self) -> Wants {
+        Wants { queues: false, ..Wants::LITTLE }
+    }
+}
+
+/// The same, of a run whose observer is shown everything.
+#[derive(Default)]
+struct All(Details);
+
+impl Observer for All {
+    fn begin(&mut self, _: &Names) {}
+
+    fn record(&mut self, at: Time, record: &Record<'_>) {
+        self.0.record(at, record);
+    }
+}
+
+#[test]
+fn an_observer_of_details_alone_gets_the_same_details() {
+    for scenario in scenarios::all() {
+        let (mut details, mut all) = (Details::default(), All::default());
+        run(&scenario, RunOptions { observer: Some(&mut details), ..RunOptions::default() }).unwrap();
+        run(&scenario, RunOptions { observer: Some(&mut all), ..RunOptions::default() }).unwrap();
+        let part = details.0.lines().zip(all.0.0.lines()).find(|(a, b)| a != b);
+        assert_eq!(part, None, "{}", scenario.name);
+        assert_eq!(details.0.len(), all.0.0.len(), "{}", scenario.name);
+    }
 }
 
 #[test]

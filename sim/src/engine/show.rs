@@ -141,7 +141,7 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
     pub(super) fn show_all_departures(&mut self) {
         let now = self.now;
         let next = |links: &[Direction]| links.iter().enumerate().map(|(link, d)| (d.leaves(), link)).min();
-        if self.observed.as_ref().is_none_or(|observed| observed.leaves > now) {
+        if self.observed.as_ref().is_none_or(|observed| !observed.shows_links() || observed.leaves > now) {
             return;
         }
         while let Some((at, link)) = next(&self.links).filter(|(at, _)| *at <= now) {
