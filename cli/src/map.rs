@@ -183,9 +183,9 @@ impl Map<'_> {
             points: points.into_iter().map(|[x, y]| (x, y, None)).collect(),
         };
         let circles = self.circles.iter().map(|circle| {
-            let turn = |n: u32| (f64::from(n) * 5.0).to_radians();
             let point = |n: u32| {
-                [circle.at[0] + circle.radius * turn(n).cos(), circle.at[1] + circle.radius * turn(n).sin()]
+                let (sin, cos) = libm::sincos((f64::from(n) * 5.0).to_radians());
+                [circle.at[0] + circle.radius * cos, circle.at[1] + circle.radius * sin]
             };
             let name = format!("{} up to {} m", circle.what, circle.radius);
             series(name, FAINT, false, (0..=72).map(point).collect())
