@@ -278,8 +278,10 @@ impl Connection {
         let subflow = &mut self.subflows[path];
         let readable = subflow.tcp.readable();
         subflow.tcp.read(readable);
-        let bytes = subflow.forget_acknowledged();
-        self.tell_route(now, path, bytes);
+        if self.client {
+            let bytes = subflow.forget_acknowledged();
+            self.tell_route(now, path, bytes);
+        }
         self.translate_notes(path);
         self.finish_subflows(now);
     }
@@ -300,7 +302,7 @@ impl Connection {
     }
 
     fn take_options(&mut self, now: Time, path: usize, segment: &Segment, options: &MptcpOptions) {
-        if let Some(dss) = options.dss {
+        if let Some(dss) = &options.dss {
             if let Some(ack) = dss.ack {
                 if self.client && !std::mem::replace(&mut self.setup.confirmed, true) {
                     self.begin_subflows();

@@ -114,6 +114,9 @@ impl Flight {
 
     /// Grows the window for an acknowledgement outside recovery and the round trip that it measured.
     pub(super) fn grow(&mut self, news: &AckResult, rtt: Option<Duration>) {
+        if let Window::Packets(window) = &mut self.window {
+            return window.grow();
+        }
         // TCP sends whole segments. If the window has no room for another segment, it counts as fully used. Window policies for SCTP look
         // at bytes only.
         let full = news.pipe_before + self.segment() > self.cwnd();

@@ -231,6 +231,9 @@ impl Outstanding {
 
     /// Forgets all selective acknowledgements.
     pub(super) fn forget_sacks(&mut self) {
+        if self.sacked.is_empty() {
+            return;
+        }
         for (start, end) in std::mem::take(&mut self.sacked).iter() {
             for sent in self.segments.range_mut(start as usize..end as usize) {
                 sent.sacked = false;

@@ -71,7 +71,8 @@ pub(super) struct PacketWindow {
 }
 
 impl PacketWindow {
-    fn grow(&mut self) {
+    /// An acknowledgement has arrived. Only their number counts.
+    pub(super) fn grow(&mut self) {
         self.cwnd += if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
     }
 
