@@ -233,6 +233,7 @@ impl Association {
 
     /// A SACK that is due, data, or both in one packet.
     //= rfc9260#section-6.1
+    #[inline(always)]
     fn next_load(&mut self, now: Time) -> Option<Built> {
         let due = self.receiver.schedule.now && self.state.receives_data();
         // An end that only receives has nothing else to check.

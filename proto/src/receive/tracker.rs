@@ -112,11 +112,16 @@ impl Tracker {
     }
 
     /// The first runs beyond gaps, up to this number, in the form of a SACK.
+    #[inline]
     pub(super) fn gaps(&self, most: usize) -> SmallVec<[GapBlock; 4]> {
-        let most = most.min(self.runs);
-        if most == 0 {
-            return SmallVec::new();
+        match most.min(self.runs) {
+            0 => SmallVec::new(),
+            most => self.first_runs(most),
         }
+    }
+
+    /// The same for a number that is not zero, of runs that there are.
+    fn first_runs(&self, most: usize) -> SmallVec<[GapBlock; 4]> {
         let mut gaps = SmallVec::with_capacity(most);
         let (mut start, mut inside) = (0, false);
         let mut at = 1;

@@ -211,6 +211,8 @@ impl Agent for SctpAgent {
         }
     }
 
+    // The engine polls in one place.
+    #[inline(always)]
     fn poll(&mut self, now: Time) -> Output {
         if self.acts <= now {
             self.act(now);

@@ -285,7 +285,7 @@ impl Direction {
     #[inline(always)]
     fn enter(&mut self, carried: &mut Carried) {
         if self.queue.bytes() >= self.mark {
-            carried.frame.mark();
+            mark(carried);
         }
         (carried.offered, carried.most) = (self.counters.offered, self.queue.most());
         self.queue.enter(carried.frame.size);
@@ -548,6 +548,12 @@ impl Direction {
         }
         self.like.1
     }
+}
+
+// Most links mark nothing, so this is kept out of their way.
+#[cold]
+fn mark(carried: &mut Carried) {
+    carried.frame.mark();
 }
 
 pub(super) fn later(time: Time, nanos: u64) -> Time {
