@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
@@ -185,9 +186,10 @@ fn check_outputs(arguments: &Arguments, runs: usize) -> Result<(), u8> {
 }
 
 /// The edited document and the points of its grid, or the exit status of a fault in the input.
-fn read(arguments: &Arguments) -> Result<(Document, Vec<Point>), u8> {
+fn read(arguments: &Arguments) -> Result<(Arc<Document>, Vec<Point>), u8> {
     let seed = arguments.seed.map(|seed| format!("seed={seed}"));
     let (document, name) = edited(&arguments.file, seed.iter().chain(&arguments.set))?;
+    let document = Arc::new(document);
     let points = grid::points(&document, &name, &arguments.vary, arguments.seeds, &Policies::default());
     let points = points.map_err(|error| refuse_scenario(&error))?;
     check(&points)?;
@@ -197,7 +199,7 @@ fn read(arguments: &Arguments) -> Result<(Document, Vec<Point>), u8> {
 /// The run of one scenario with these keys set, or the exit status of a fault in the input.
 pub(crate) fn read_point(file: &Path, set: &[String]) -> Result<Point, u8> {
     let (document, name) = edited(file, set.iter())?;
-    let points = grid::points(&document, &name, &[], 1, &Policies::default());
+    let points = grid::points(&Arc::new(document), &name, &[], 1, &Policies::default());
     let mut points = points.map_err(|error| refuse_scenario(&error))?;
     check(&points)?;
     Ok(points.remove(0))

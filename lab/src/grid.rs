@@ -90,10 +90,10 @@ pub struct Point {
     pub document: Arc<Document>,
 }
 
-/// The points of the grid that `vary` spans over `document`, each with `seeds` consecutive seeds from its own. All
+/// The points of the grid that `vary` spans over `document`, each with `seeds` consecutive seeds (at least one) from its own. All
 /// are read before any runs, so that a fault in the last one is reported at once.
 pub fn points(
-    document: &Document,
+    document: &Arc<Document>,
     name: &str,
     vary: &[Variation],
     seeds: u64,
@@ -104,22 +104,25 @@ pub fn points(
         let scenario = document.scenario(name, policies)?;
         let value = |v: &Variation| Some((v.key.clone(), document.get(&v.key)?));
         let varied: BTreeMap<_, _> = vary.iter().filter_map(value).collect();
-        let document = Arc::new(document);
-        for n in 0..seeds {
-            let scenario = Scenario { seed: scenario.seed.wrapping_add(n), ..scenario.clone() };
-            points.push(Point { scenario, varied: varied.clone(), document: document.clone() });
-        }
+        let point = |scenario: Scenario, n| {
+            let scenario = Scenario { seed: scenario.seed.wrapping_add(n), ..scenario };
+            Point { scenario, varied: varied.clone(), document: document.clone() }
+        };
+        let last = seeds.saturating_sub(1);
+        points.extend((0..last).map(|n| point(scenario.clone(), n)));
+        // The last one is no copy: a scenario can be large.
+        points.push(point(scenario, last));
     }
     Ok(points)
 }
 
-fn grid(document: &Document, vary: &[Variation]) -> Result<Vec<Document>, ScenarioError> {
+fn grid(document: &Arc<Document>, vary: &[Variation]) -> Result<Vec<Arc<Document>>, ScenarioError> {
     let Some((first, rest)) = vary.split_first() else { return Ok(vec![document.clone()]) };
     let mut documents = Vec::new();
     for value in &first.values {
-        let mut document = document.clone();
+        let mut document = Document::clone(document);
         document.set("--vary", &format!("{}={value}", first.key))?;
-        documents.extend(grid(&document, rest)?);
+        documents.extend(grid(&Arc::new(document), rest)?);
     }
     Ok(documents)
 }
@@ -149,7 +152,7 @@ mod tests {
                         [[flow]]\nname = 'f'\nfrom = 'a'\nto = 'b'\nsend = '1 kB'\n";
 
     fn grid_of(vary: &[&str], seeds: u64) -> Vec<Point> {
-        let document = Document::parse("test.toml", TEXT).unwrap();
+        let document = Arc::new(Document::parse("test.toml", TEXT).unwrap());
         let vary: Vec<Variation> = vary.iter().map(|v| v.parse().unwrap()).collect();
         points(&document, "test", &vary, seeds, &Policies::default()).unwrap()
     }
