@@ -97,7 +97,8 @@ impl Outstanding {
         if !digest.gaps && self.take_plain(covered, now, paths, &mut digest) {
             return SackOutcome::News(digest);
         }
-        self.take_any(sack, covered, says, mechanisms, now, paths, &mut digest);
+        let reports = (says == GapReport::Gaps).then_some(sack);
+        self.take_any(covered, reports, mechanisms, now, paths, &mut digest);
         SackOutcome::News(digest)
     }
 
@@ -139,13 +140,11 @@ impl Outstanding {
         true
     }
 
-    /// Takes in any SACK.
-    #[allow(clippy::too_many_arguments, reason = "the parts of `digest`, and what it has found")]
+    /// Takes in any SACK, which covers so many chunks. `reports`: the SACK itself, if its Gap Ack Blocks count.
     fn take_any(
         &mut self,
-        sack: &Sack,
         covered: u32,
-        says: GapReport,
+        reports: Option<&Sack>,
         mechanisms: &Mechanisms,
         now: Time,
         paths: &mut Paths,
@@ -154,7 +153,7 @@ impl Outstanding {
         let seeker = PointCount::new(mechanisms, paths.t3_restart());
         let by_association = digest.by_association;
         self.take_cumulative(covered, now, paths, digest);
-        if says == GapReport::Gaps && (digest.gaps || !self.acked.is_empty()) {
+        if let Some(sack) = reports.filter(|_| digest.gaps || !self.acked.is_empty()) {
             let grows = by_association.then_some(digest.advanced);
             self.take_gaps(sack, seeker.map(|seeker| (seeker, grows)), now, paths, digest);
         }
@@ -418,7 +417,7 @@ mod tests {
                 paths_long.begin_tallies();
                 let covered = sack.cumulative.distance_from(long.point());
                 let mut digest = Digest::of(&sack, covered, mechanisms);
-                long.take_any(&sack, covered, GapReport::Gaps, mechanisms, now, &mut paths_long, &mut digest);
+                long.take_any(covered, Some(&sack), mechanisms, now, &mut paths_long, &mut digest);
                 digest.plain = short.plain;
                 assert_eq!(format!("{short:?}"), format!("{digest:?}"), "seed {seed}");
                 assert_eq!(format!("{outstanding:?}"), format!("{long:?}"), "seed {seed}");
