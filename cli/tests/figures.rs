@@ -113,15 +113,21 @@ fn exchanges_stand_below_each_other() {
     }
 }
 
+/// A publication with bars and orders.
+fn paper_with_bars() -> TempDir {
+    let folder = TempDir::new().unwrap();
+    for (name, text) in
+        [("link.toml", LINK), ("rates.csv", "rate\n1\n2\n"), ("claims.toml", ORDERS), ("paper.toml", BARS)]
+    {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
 /// A group of bars for each row of its table, a bar of each series in each.
 #[test]
 fn bars_show_means_of_seeds() {
-    let folder = TempDir::new().unwrap();
-    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
-    write("link.toml", LINK);
-    write("rates.csv", "rate\n1\n2\n");
-    write("claims.toml", ORDERS);
-    write("paper.toml", BARS);
+    let folder = paper_with_bars();
     let paper = folder.path().display().to_string();
     let out = |name: &str| folder.path().join(name).display().to_string();
     let run = |args: &[&str]| anabranch(&[&["reproduce", &paper, "--figure"], args].concat());
@@ -148,12 +154,7 @@ fn bars_show_means_of_seeds() {
 /// Orders that compare the same items are lines of one chart; items of the same value are told apart.
 #[test]
 fn orders_are_charts() {
-    let folder = TempDir::new().unwrap();
-    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
-    write("link.toml", LINK);
-    write("rates.csv", "rate\n1\n2\n");
-    write("claims.toml", ORDERS);
-    write("paper.toml", BARS);
+    let folder = paper_with_bars();
     let paper = folder.path().display().to_string();
     let charts = folder.path().join("charts");
     let output = anabranch(&["reproduce", &paper, "--figures", &charts.display().to_string()]);
