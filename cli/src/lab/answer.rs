@@ -174,6 +174,9 @@ async fn in_turn(workshop: &Workshop, folder: &FilePath, arguments: &[&str]) -> 
     Ok(process::run(folder, arguments, workshop.limits).await?)
 }
 
+/// The exit status that Linux's dynamic loader gives a program for which the memory does not suffice.
+const NOT_LOADED: i32 = 127;
+
 /// A failure: a status, a text, and the line of the scenario that it concerns.
 #[derive(Debug)]
 pub(super) struct Problem {
@@ -193,8 +196,8 @@ impl Problem {
             Some(status) if status == i32::from(WRONG_INPUT) => {
                 (StatusCode::UNPROCESSABLE_ENTITY, printed.errors)
             }
-            Some(_) => (StatusCode::INTERNAL_SERVER_ERROR, printed.errors),
-            None => {
+            Some(status) if status != NOT_LOADED => (StatusCode::INTERNAL_SERVER_ERROR, printed.errors),
+            _ => {
                 let why = "it was ended: it used more memory or disk than it may; --memory of `anabranch lab` allows more";
                 (StatusCode::INSUFFICIENT_STORAGE, format!("{}{why}\n", printed.errors))
             }

@@ -18,7 +18,7 @@ const SHOWN: u64 = 256 << 10;
 pub(super) struct Limits {
     /// Wall-clock time.
     pub(super) time: Duration,
-    /// Bytes of address space.
+    /// Bytes of data: heap, stacks and what else it can write. Its program code does not count.
     pub(super) memory: u64,
 }
 
@@ -66,7 +66,7 @@ pub(super) async fn run(directory: &Path, arguments: &[&str], limits: Limits) ->
 fn limit(child: &Child, limits: Limits) -> io::Result<()> {
     use rustix::process::{Pid, Resource, Rlimit, prlimit};
     let Some(process) = child.id().and_then(|id| Pid::from_raw(id.cast_signed())) else { return Ok(()) };
-    for (resource, most) in [(Resource::As, limits.memory), (Resource::Fsize, FILE), (Resource::Core, 0)] {
+    for (resource, most) in [(Resource::Data, limits.memory), (Resource::Fsize, FILE), (Resource::Core, 0)] {
         match prlimit(Some(process), resource, Rlimit { current: Some(most), maximum: Some(most) }) {
             // The process has ended already.
             Err(rustix::io::Errno::SRCH) => break,
