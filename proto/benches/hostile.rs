@@ -4,10 +4,9 @@
 //! (Ethernet frames with UDP packets, preamble and gap between frames included), and how many times that of full packets in order this is. Decoding, the checksum, all that the
 //! endpoint does, the encoding of its answers and the reading of messages are counted. An argument selects the kinds whose names contain it.
 
-#![allow(clippy::disallowed_types, reason = "a benchmark reads the machine's clock")]
+mod cpu;
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::time::Instant;
 
 use anabranch_proto::wire::chunk::{
     Data, ForwardTsn, FragmentPosition, GapBlock, Heartbeat, IData, Init, OutgoingReset, ReConfig,
@@ -19,6 +18,7 @@ use anabranch_proto::{
     Policies, Ssn, Time, Tsn,
 };
 use bytes::{Bytes, BytesMut};
+use cpu::Cpu;
 
 /// What a frame on the wire has beside the SCTP packet: preamble, Ethernet header, checksum and gap 38, IPv4 20, UDP 8; and its
 /// least length.
@@ -354,24 +354,5 @@ fn nothing() -> Sack {
         a_rwnd: 1 << 24,
         gaps: [].into_iter().collect(),
         duplicates: [].into_iter().collect(),
-    }
-}
-
-/// Time that this thread was on a processor, in seconds; where the system does not tell, time that has passed.
-struct Cpu(Option<u64>, Instant);
-
-impl Cpu {
-    fn now() -> Cpu {
-        // The kernel brings its account up to date when a thread gives way.
-        std::thread::yield_now();
-        let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-        Cpu(told.and_then(|text| text.split(' ').next()?.parse().ok()), Instant::now())
-    }
-
-    fn elapsed(&self) -> f64 {
-        match (self.0, Cpu::now().0) {
-            (Some(before), Some(now)) => (now - before) as f64 / 1e9,
-            _ => self.1.elapsed().as_secs_f64(),
-        }
     }
 }
