@@ -157,7 +157,7 @@ impl Observer for Apart {
     }
 
     fn wants(&self) -> Wants {
-        Wants { receivers: true, order: self.order, ..Wants::UNORDERED }
+        Wants { receivers: true, reads: true, order: self.order, ..Wants::UNORDERED }
     }
 }
 

@@ -46,14 +46,21 @@ impl Interval {
         self.count += 1;
     }
 
-    /// Its corners in order, each once.
-    fn corners(&self) -> impl Iterator<Item = Point> + use<> {
+    /// Calls `keep` with its corners in order, each once.
+    #[inline]
+    fn corners(&self, mut keep: impl FnMut(Point)) {
         let (low, high, last) = (self.low, self.high, self.count - 1);
         let between = if low.0 < high.0 { [low, high] } else { [high, low] };
-        let twice = low.0 == high.0;
-        let between = between.into_iter().take(if twice { 1 } else { 2 });
-        let between = between.filter(move |(number, _)| ![0, last].contains(number)).map(|(_, point)| point);
-        std::iter::once(self.first).chain(between).chain((last > 0).then_some(self.last))
+        keep(self.first);
+        if between[0].0 != 0 && between[0].0 != last {
+            keep(between[0].1);
+        }
+        if between[1].0 != between[0].0 && between[1].0 != last {
+            keep(between[1].1);
+        }
+        if last > 0 {
+            keep(self.last);
+        }
     }
 }
 
@@ -75,8 +82,8 @@ impl Points {
 
     /// Adds a point that is not in the open interval.
     fn begin(&mut self, point: Point) {
-        if let Some(open) = self.open.take() {
-            self.kept.extend(open.corners());
+        if let Some(open) = &self.open {
+            open.corners(|point| self.kept.push(point));
         }
         if self.kept.len() >= self.limit - CORNERS {
             self.thin();
@@ -89,7 +96,11 @@ impl Points {
 
     /// The points: nanoseconds and value.
     pub(super) fn iter(&self) -> impl Iterator<Item = Point> + '_ {
-        self.kept.iter().copied().chain(self.open.iter().flat_map(Interval::corners))
+        let mut last = Vec::with_capacity(CORNERS);
+        if let Some(open) = &self.open {
+            open.corners(|point| last.push(point));
+        }
+        self.kept.iter().copied().chain(last)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -108,11 +119,11 @@ impl Points {
             if point.0 < open.end {
                 open.add(point);
             } else {
-                self.kept.extend(open.corners());
+                open.corners(|point| self.kept.push(point));
                 open = Interval::new(point, self.interval);
             }
         }
-        self.kept.extend(open.corners());
+        open.corners(|point| self.kept.push(point));
     }
 }
 

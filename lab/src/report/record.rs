@@ -81,13 +81,13 @@ pub(super) struct FlowRecord {
     pub(super) peer_window: Points,
     /// Sorted by name.
     pub(super) paths: Vec<(String, PathRecord)>,
-    /// The place in `paths` of the latest detail: most concern the same path as the one before.
-    latest: usize,
     /// The times at which the cause changed.
     pub(super) waits: Vec<(u64, WaitCause)>,
     blocked: Option<Blocked>,
     /// For each path that has reported its state: whether it is active.
     active: BTreeMap<String, bool>,
+    /// Whether paths have reported their states, and none is active.
+    down: bool,
     /// Shorter waits, in nanoseconds, are merged into the wait before.
     shortest: u64,
 }
@@ -180,10 +180,10 @@ impl FlowRecord {
             dropped: Points::new(CHUNKS),
             peer_window: Points::new(LINE),
             paths: Vec::new(),
-            latest: 0,
             waits: Vec::new(),
             blocked: None,
             active: BTreeMap::new(),
+            down: false,
             shortest: 1_000_000,
         }
     }
@@ -197,24 +197,39 @@ impl FlowRecord {
         }
     }
 
-    fn path(&mut self, name: Option<&str>) -> &mut PathRecord {
+    /// The path with this name. `latest` is the one of the detail before among those that come together, with its place: then the
+    /// names need no comparison.
+    #[inline(always)]
+    fn path<'n>(&mut self, name: Option<&'n str>, latest: &mut Option<(&'n str, usize)>) -> &mut PathRecord {
         let name = name.unwrap_or("");
-        if self.paths.get(self.latest).is_none_or(|(known, _)| known != name) {
-            let place = self.paths.partition_point(|(known, _)| known.as_str() < name);
-            if self.paths.get(place).is_none_or(|(known, _)| known != name) {
-                self.paths.insert(place, (name.to_owned(), PathRecord::new()));
-            }
-            self.latest = place;
+        let place = match *latest {
+            Some((same, place)) if std::ptr::eq(same, name) => place,
+            _ => self.place(name),
+        };
+        *latest = Some((name, place));
+        &mut self.paths[place].1
+    }
+
+    fn place(&mut self, name: &str) -> usize {
+        let place = self.paths.partition_point(|(known, _)| known.as_str() < name);
+        if self.paths.get(place).is_none_or(|(known, _)| known != name) {
+            self.paths.insert(place, (name.to_owned(), PathRecord::new()));
         }
-        &mut self.paths[self.latest].1
+        place
     }
 
     // The details that come together are many, so this is part of their loop.
     #[inline(always)]
-    fn note(&mut self, at: u64, path: Option<&str>, detail: &Detail) {
+    fn note<'n>(
+        &mut self,
+        at: u64,
+        path: Option<&'n str>,
+        detail: &Detail,
+        latest: &mut Option<(&'n str, usize)>,
+    ) {
         match detail {
             Detail::Window { cwnd, ssthresh, flight, marked, .. } => {
-                let path = self.path(path);
+                let path = self.path(path, latest);
                 path.cwnd.push(at, *cwnd as f64);
                 path.flight.push(at, (flight + marked) as f64);
                 if *ssthresh != u64::MAX {
@@ -222,7 +237,7 @@ impl FlowRecord {
                 }
             }
             Detail::Rto { rto, srtt } => {
-                let path = self.path(path);
+                let path = self.path(path, latest);
                 path.rto.push(at, rto.as_secs_f64());
                 if let Some(srtt) = srtt {
                     path.srtt.push(at, srtt.as_secs_f64());
@@ -231,7 +246,7 @@ impl FlowRecord {
             Detail::PeerWindow { bytes } => self.peer_window.push(at, *bytes as f64),
             Detail::Sent { number, size, why } => {
                 let number = self.number(*number);
-                let path = self.path(path);
+                let path = self.path(path, latest);
                 path.sent(*why).push(at, number);
                 path.rate.add(at, u64::from(*size));
             }
@@ -246,6 +261,7 @@ impl FlowRecord {
             Detail::State(state) => {
                 let name = path.unwrap_or("").to_owned();
                 self.active.insert(name, *state == PathState::Active);
+                self.down = self.active.values().all(|active| !active);
                 self.waits(at);
             }
             Detail::Acked { .. }
@@ -258,10 +274,9 @@ impl FlowRecord {
     }
 
     fn cause(&self) -> WaitCause {
-        let down = !self.active.is_empty() && self.active.values().all(|active| !active);
         match self.blocked {
             None => WaitCause::Application,
-            Some(_) if down => WaitCause::PathDown,
+            Some(_) if self.down => WaitCause::PathDown,
             Some(Blocked::PeerWindow) => WaitCause::PeerWindow,
             Some(Blocked::SendBuffer) => WaitCause::SendBuffer,
             Some(Blocked::Window) => WaitCause::Window,
@@ -306,7 +321,7 @@ impl Observer for Recorder {
         let at = at.as_nanos();
         match record {
             Record::Detail { flow, side: Side::Client, path, detail } => {
-                self.flows[*flow].note(at, *path, detail)
+                self.flows[*flow].note(at, *path, detail, &mut None)
             }
             Record::Queued { link, queue, .. } | Record::Departed { link, queue } => {
                 self.queue(at, *link, queue.packets);
@@ -330,7 +345,8 @@ impl Observer for Recorder {
     fn details(&mut self, details: &Details<'_>) {
         if details.side == Side::Client {
             let flow = &mut self.flows[details.flow];
-            details.each(|at, path, detail| flow.note(at.as_nanos(), path, detail));
+            let mut latest = None;
+            details.each(|at, path, detail| flow.note(at.as_nanos(), path, detail, &mut latest));
         }
     }
 

@@ -84,7 +84,9 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
     #[cold]
     pub(super) fn show_after(&mut self, agent: usize) {
         let Some(observed) = &mut self.observed else { return };
-        observed.read(self.now, agent, self.agents[agent].read());
+        if observed.wants_reads() {
+            observed.read(self.now, agent, self.agents[agent].read());
+        }
         if observed.has_kept_enough(agent) {
             self.tell_kept(agent);
         }

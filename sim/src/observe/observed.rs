@@ -27,6 +27,8 @@ pub(crate) struct Observed<'a> {
     packets: bool,
     /// Whether it uses the lengths of queues.
     lengths: bool,
+    /// Whether it uses what applications read.
+    reads: bool,
     /// No packet leaves a queue earlier.
     pub(crate) leaves: Time,
     /// Whether the observer takes many records together; then it uses no packets.
@@ -136,11 +138,12 @@ impl<'a> Observed<'a> {
     ) -> Self {
         let ways = ways(routes, &agents);
         let read = vec![0; agents.len()];
-        let Wants { packets, queues: lengths, .. } = observer.wants();
+        let Wants { packets, queues: lengths, reads, .. } = observer.wants();
         Observed {
             observer,
             packets,
             lengths,
+            reads,
             leaves: Time::ZERO,
             batches,
             queues: Vec::with_capacity(if batches { BATCH } else { 0 }),
@@ -156,6 +159,11 @@ impl<'a> Observed<'a> {
     /// Whether the observer uses the records of packets sent and delivered.
     pub(crate) fn wants_packets(&self) -> bool {
         self.packets
+    }
+
+    /// Whether the observer uses what applications read.
+    pub(crate) fn wants_reads(&self) -> bool {
+        self.reads
     }
 
     /// Whether the observer uses what happens on links, beside drops.

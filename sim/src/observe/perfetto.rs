@@ -246,7 +246,7 @@ impl<W: Write> Observer for PerfettoWriter<W> {
     }
 
     fn wants(&self) -> Wants {
-        Wants::PACKETS
+        Wants { reads: true, ..Wants::PACKETS }
     }
 }
 

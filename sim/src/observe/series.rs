@@ -259,7 +259,7 @@ impl Observer for CsvSeries {
     }
 
     fn wants(&self) -> Wants {
-        Wants { receivers: true, ..Wants::UNORDERED }
+        Wants { receivers: true, reads: true, ..Wants::UNORDERED }
     }
 }
 

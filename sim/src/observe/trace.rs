@@ -30,7 +30,7 @@ pub trait Observer {
     fn queues(&mut self, _: &[QueueChange]) {}
     /// The records that it uses; others may be left out.
     fn wants(&self) -> Wants {
-        Wants { receivers: true, ..Wants::PACKETS }
+        Wants { receivers: true, reads: true, ..Wants::PACKETS }
     }
 }
 
@@ -45,13 +45,15 @@ pub struct Wants {
     pub receivers: bool,
     /// [`Record::Queued`] and [`Record::Departed`], or their [changes](Observer::queues).
     pub queues: bool,
+    /// [`Record::Read`].
+    pub reads: bool,
     /// All records in order of time. Without it, and without packets, many come together, which costs less: only those of one
     /// flow, and those of one link direction, are in order among themselves.
     pub order: bool,
 }
 
 impl Wants {
-    /// All but the details of receivers.
+    /// All but the details of receivers, and what applications read.
     pub const PACKETS: Wants = Wants { packets: true, ..Wants::LITTLE };
     /// No packets and no receivers.
     pub const LITTLE: Wants = Wants { order: true, ..Wants::UNORDERED };
@@ -59,7 +61,7 @@ impl Wants {
     pub const UNORDERED: Wants = Wants { details: true, queues: true, ..Wants::LEAST };
     /// Nothing but what every observer gets.
     pub const LEAST: Wants =
-        Wants { packets: false, details: false, receivers: false, queues: false, order: false };
+        Wants { packets: false, details: false, receivers: false, queues: false, reads: false, order: false };
 
     /// What either of two observers uses.
     #[must_use]
@@ -69,6 +71,7 @@ impl Wants {
             details: self.details || other.details,
             queues: self.queues || other.queues,
             receivers: self.receivers || other.receivers,
+            reads: self.reads || other.reads,
             order: self.order || other.order,
         }
     }
