@@ -160,11 +160,11 @@ impl SendQueue {
     #[inline]
     pub(crate) fn take(&mut self, limit: u32, tsn: Tsn) -> Option<Data> {
         let room = limit as usize - self.header;
-        let first = self.messages.front()?;
-        if first.again > 0 && first.message.payload.len() > room {
+        let mut waiting = self.messages.front_mut()?;
+        if waiting.again > 0 && waiting.message.payload.len() > room {
             self.part_first();
+            waiting = self.messages.front_mut()?;
         }
-        let waiting = self.messages.front_mut()?;
         let Message { stream, ppid, unordered, immediate, ref mut payload, .. } = waiting.message;
         let begin = waiting.begun.is_none();
         let ssn = match waiting.begun {
@@ -263,6 +263,9 @@ impl SendQueue {
 
     /// Removes the messages on this stream and on higher streams of which nothing was sent.
     pub(crate) fn take_from(&mut self, stream: u16) -> Vec<Message> {
+        if !self.any(|waits| waits >= stream) {
+            return Vec::new();
+        }
         self.part_all();
         let (out, kept): (VecDeque<_>, VecDeque<_>) =
             self.messages.drain(..).partition(|waiting| waiting.message.stream >= stream);
