@@ -13,9 +13,14 @@ use crate::policy::Why;
 use crate::rules::ImmediateSack;
 use crate::shutdown::State;
 use crate::wire::chunk::{Bare, CookieEcho, Heartbeat, NrSack, Sack, Shutdown};
-use crate::wire::{Chunk, Ecn, HEADER, Packet, Ports};
+use crate::wire::{Chunk, Ecn, HEADER, Packet, Ports, Spares};
 
 type Built = (Box<Packet>, Reason);
+
+/// An association keeps the memory of so many packets: enough for the packets that one SACK releases.
+const MAX_SPARES: usize = 4;
+/// So many packets' memory waits at most between the ends that exchange it.
+const MAX_EXCHANGED: usize = 64;
 
 impl Association {
     /// The next packet, if there is one to send now.
@@ -65,39 +70,41 @@ impl Association {
 
     /// An empty packet, in the memory of an arrived packet if there is one.
     fn empty(&mut self, path: PathId) -> Box<Packet> {
+        let mut packet = self.take_spare().unwrap_or_default();
+        packet.chunks.clear();
         let view = self.paths.view(path);
-        let (from, to, tag, ecn) = (view.local, view.remote, self.peer_tag, Ecn::NotEct);
-        let ports = Ports { source: self.config.port, destination: self.peer_port };
-        match self.take_spare() {
-            Some(mut spare) => {
-                (spare.from, spare.to, spare.ports, spare.tag, spare.ecn) = (from, to, ports, tag, ecn);
-                spare.chunks.clear();
-                spare
-            }
-            None => Box::new(Packet { from, to, ports, tag, ecn, chunks: SmallVec::new() }),
-        }
+        (packet.from, packet.to) = (view.local, view.remote);
+        packet.ports = Ports { source: self.config.port, destination: self.peer_port };
+        (packet.tag, packet.ecn) = (self.peer_tag, Ecn::NotEct);
+        packet
     }
 
     /// Keeps a processed packet, so that the next packet needs no new memory.
     #[inline]
     pub(crate) fn keep(&mut self, packet: Box<Packet>) {
-        self.spares[1] = self.spares[0].replace(packet);
+        if self.spares.len() < MAX_SPARES {
+            self.spares.push(packet);
+        }
     }
 
     /// The packet that [`keep`](Self::keep) got last, if nothing has used it since.
     #[inline]
     pub(crate) fn take_spare(&mut self) -> Option<Box<Packet>> {
-        let second = self.spares[1].take();
-        std::mem::replace(&mut self.spares[0], second)
+        self.spares.pop()
     }
 
-    /// Gives the memory of a packet to another association if this one has nothing to send, and else takes it.
+    /// Gives the memory of a packet to other associations if this one has nothing to send, and else takes it.
     #[inline]
-    pub(crate) fn exchange(&mut self, memory: &mut Option<Box<Packet>>) {
-        let gives = self.sender.is_empty();
-        let (from, to) = if gives { (&mut self.spares[1], memory) } else { (memory, &mut self.spares[1]) };
-        if to.is_none() {
-            *to = from.take();
+    pub(crate) fn exchange(&mut self, memory: &mut Spares) {
+        let (from, to, most, least) = match self.sender.is_empty() {
+            true => (&mut self.spares, memory, MAX_EXCHANGED, 1),
+            false => (memory, &mut self.spares, MAX_SPARES, 0),
+        };
+        if from.len() > least
+            && to.len() < most
+            && let Some(packet) = from.pop()
+        {
+            to.push(packet);
         }
     }
 

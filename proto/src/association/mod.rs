@@ -29,7 +29,7 @@ use crate::receive::Receiver;
 use crate::send::{SendContext, Sender};
 use crate::shutdown::{State, Step};
 use crate::wire::chunk::{Abort, Data};
-use crate::wire::{Address, Cause, Chunk, Packet};
+use crate::wire::{Address, Cause, Chunk, Packet, Spares};
 use crate::{AssociationId, Config, Delivery, Discarded, Duration, Time, Tsn};
 
 use bytes::Bytes;
@@ -80,7 +80,7 @@ pub(crate) struct Association {
     /// Whether the user was told that there is something to read.
     announced: Announced,
     /// Packets that were processed; the next packets reuse their memory.
-    spares: [Option<Box<Packet>>; 2],
+    spares: Spares,
     /// The state of extensions; `None` if none is offered or none was agreed.
     pub(crate) extended: Option<Box<Extended>>,
 }

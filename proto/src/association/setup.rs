@@ -79,7 +79,7 @@ impl Association {
             guard: Time::NEVER,
             leaving: false,
             announced: Announced::No,
-            spares: [None, None],
+            spares: Vec::new(),
             extended: Extended::new(config, &mut chance),
             config: Arc::clone(config),
             chance,

@@ -29,7 +29,7 @@ use crate::digest::Digest;
 use crate::handshake::cookie::Secrets;
 use crate::notes::Noting;
 use crate::policy::PolicyError;
-use crate::wire::{Address, Chunk, Packet};
+use crate::wire::{Address, Chunk, Packet, Spares};
 use crate::{
     AssociationId, ChangeError, Config, ConfigError, Delivery, Direction, Discarded, Extensions, Incoming,
     LocalAddress, Message, PathId, PathState, PathView, Policies, Purpose, Refused, SendError, Statistics,
@@ -204,10 +204,10 @@ impl Endpoint {
     }
 
     /// Exchanges memory between the ends of associations in one program, so that an end that sends more packets than it receives
-    /// needs no new memory for them: the endpoint gives that of a packet which it has handled, or takes it. Call it after
-    /// [`Endpoint::handle`]; it changes nothing else.
+    /// needs no new memory for them: the endpoint gives that of a packet which it has handled to `memory`, or takes one from there.
+    /// Call it after [`Endpoint::handle`]; it changes nothing else.
     #[inline]
-    pub fn exchange_memory(&mut self, memory: &mut Option<Box<Packet>>) {
+    pub fn exchange_memory(&mut self, memory: &mut Spares) {
         if let Some(association) = self.last.and_then(|index| self.associations.in_place_mut(index)) {
             association.exchange(memory);
         }

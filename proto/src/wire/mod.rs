@@ -26,6 +26,6 @@ pub use cause::Cause;
 pub use chunk::Chunk;
 pub use copies::Copies;
 pub use error::{DecodeError, EncodeError};
-pub use packet::{Ecn, HEADER, Packet, Ports};
+pub use packet::{Ecn, HEADER, Packet, Ports, Spares};
 pub use param::Param;
 pub use quoted::Quoted;

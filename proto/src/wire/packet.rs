@@ -67,6 +67,10 @@ pub struct Packet {
     pub chunks: SmallVec<[Chunk; 2]>,
 }
 
+/// Packets that are needed no longer; further packets use their memory.
+#[allow(clippy::vec_box, reason = "a packet keeps its box from one end to the other")]
+pub type Spares = Vec<Box<Packet>>;
+
 impl Default for Packet {
     /// A packet without chunks from nowhere to nowhere, to be decoded into.
     fn default() -> Self {

@@ -24,7 +24,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use anabranch_proto::wire::Packet;
+use anabranch_proto::wire::Spares;
 use anabranch_proto::{PathId, Reason, Time};
 
 use crate::medium::Medium;
@@ -85,8 +85,8 @@ pub(crate) struct Engine<'a, A, M = Channel<Frame>> {
     unfinished: usize,
     /// Frames sent.
     sent: u64,
-    /// The memory of a packet, on its way from one agent to another.
-    memory: Option<Box<Packet>>,
+    /// The memory of packets, on its way from one agent to another.
+    memory: Spares,
     counts: Counts,
     /// Means over time, if they are requested.
     means: Option<Means>,
@@ -148,7 +148,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
             flows,
             flow_of,
             sent: 0,
-            memory: None,
+            memory: Spares::new(),
             told: observed.is_some() && !batches || !pauses.is_empty(),
             means: (!pauses.is_empty()).then(Means::default),
             outages: changes.iter().any(|change| change.alteration.up == Some(false)).then(Box::default),

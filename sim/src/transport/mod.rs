@@ -16,7 +16,7 @@ pub(crate) mod tcp;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use anabranch_proto::wire::{Chunk, Ecn, Packet};
+use anabranch_proto::wire::{Chunk, Ecn, Packet, Spares};
 use anabranch_proto::{Note, Noting, PathId, Policies, Reason, Time};
 
 use crate::error::RunError;
@@ -49,7 +49,7 @@ pub(crate) trait Agent {
     fn handle(&mut self, now: Time, frame: Frame);
     /// After a frame was handled: gives the memory of a packet to other agents, or takes it.
     #[inline]
-    fn exchange_memory(&mut self, _memory: &mut Option<Box<Packet>>) {}
+    fn exchange_memory(&mut self, _memory: &mut Spares) {}
     /// A frame for this agent was dropped. No transport may react to it; it is used to find out when a flow is over.
     fn dropped(&mut self, _: Frame) {}
     /// The next output; polled until it is `Wait`. Additional polls change nothing.
@@ -233,7 +233,7 @@ impl Agent for End {
     }
 
     #[inline(always)]
-    fn exchange_memory(&mut self, memory: &mut Option<Box<Packet>>) {
+    fn exchange_memory(&mut self, memory: &mut Spares) {
         whichever!(self, agent => agent.exchange_memory(memory));
     }
 

@@ -5,7 +5,7 @@ mod codec;
 mod collect;
 mod line;
 
-use anabranch_proto::wire::Packet;
+use anabranch_proto::wire::Spares;
 use anabranch_proto::{AssociationId, Event, Noting, Output as CoreOutput, PathId, Time};
 
 use crate::observe::trace::Detail;
@@ -205,7 +205,7 @@ impl Agent for SctpAgent {
     }
 
     #[inline]
-    fn exchange_memory(&mut self, memory: &mut Option<Box<Packet>>) {
+    fn exchange_memory(&mut self, memory: &mut Spares) {
         if let [line] = &mut self.lines[..] {
             line.endpoint.exchange_memory(memory);
         }
