@@ -21,11 +21,12 @@ impl Association {
             self.look_at(packet, path);
         }
         // The usual packet holds one DATA chunk or one SACK. The packet's memory, and the SACK in it, go to the next packet that leaves.
-        match &mut packet.chunks[..] {
-            [Chunk::Data(data)] if skip == 0 => {
+        match &packet.chunks[..] {
+            [Chunk::Data(_)] if skip == 0 => {
                 arrival.alone = true;
-                let payload = std::mem::take(&mut data.payload);
-                self.data(Data { payload, ..*data }, path, &mut arrival, now);
+                if let Some(Chunk::Data(data)) = packet.chunks.pop() {
+                    self.data(data, path, &mut arrival, now);
+                }
             }
             [Chunk::Sack(sack)] if skip == 0 => self.sack(sack, now),
             _ => self.chunks(packet, path, skip, &mut arrival, now),

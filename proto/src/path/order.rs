@@ -77,7 +77,12 @@ impl Paths {
     //= rfc8985#section-7.2
     #[inline]
     pub(crate) fn set_tail(&mut self, id: PathId, now: Time) {
-        let Some(delay) = self.order.delay else { return };
+        if let Some(delay) = self.order.delay {
+            self.set_tail_after(delay, id, now);
+        }
+    }
+
+    fn set_tail_after(&mut self, delay: Duration, id: PathId, now: Time) {
         let (view, path) = self.both(id);
         let one = view.flight <= u64::from(view.pmdcs);
         let unmeasured = Duration::from_secs(1);

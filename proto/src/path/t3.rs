@@ -34,14 +34,15 @@ impl Paths {
     /// A chunk was sent on this path: sets timers by §6.3.2 R1 and §6.1.
     pub(crate) fn chunk_sent(&mut self, id: PathId, tsn: Tsn, now: Time, new: bool) {
         let (view, path) = self.both(id);
+        let expiry = now + view.rto;
         let lowest = path.earliest.is_none_or(|earliest| tsn.before(earliest) || tsn == earliest);
         if lowest {
             path.earliest = Some(tsn);
         }
         if lowest || path.timers[Timer::T3] == Time::NEVER {
-            path.timers.set(Timer::T3, now + view.rto);
+            path.timers.set(Timer::T3, expiry);
         }
-        path.timers.set(Timer::Idle, now + view.rto);
+        path.timers.set(Timer::Idle, expiry);
         path.idle_rtos = 0;
         if new {
             path.health.used = now;

@@ -143,6 +143,7 @@ impl Receiver {
     }
 
     /// When a SACK is due at the latest; [`Time::NEVER`] while none is owed.
+    #[inline]
     pub(crate) fn sack_deadline(&self) -> Time {
         let others = self.each_path.as_ref().map_or(Time::NEVER, |each| each.deadline());
         self.schedule.deadline.min(others)

@@ -111,6 +111,8 @@ struct Train {
     path: PathId,
     /// Whether new data waits for this path when it has no room.
     waits: bool,
+    /// The peer's window.
+    window: u64,
 }
 
 /// What a train decides about the next packet.
@@ -297,11 +299,12 @@ impl Sender {
         around: &mut SendContext<'_>,
         chance: &mut ChaCha8Rng,
     ) {
+        let mut window = load.ask.peer_window;
         match (load.why, load.ask.last) {
             (Why::Reinjected, _) => self.send_copy(load, chunks, around),
             (Why::TailProbe, Some(_)) => self.send_tail_again(&load.ask, load.path, chunks, around),
             (_, Some(_)) => self.resend_from(load.ask.tsn, load.path, budget, chunks, around),
-            (_, None) => self.send_new(load, budget, chunks, around),
+            (_, None) => window = self.send_new(load, budget, chunks, around),
         }
         if load.why == Why::TailProbe {
             let again = load.ask.last.is_some();
@@ -313,7 +316,7 @@ impl Sender {
             self.routes.of(load.why).sent(&load.ask, load.path);
         }
         self.tie = chance.next_u64();
-        self.couple(load, around);
+        self.couple(load, window, around);
         around.paths.note_window(load.path, around.now, around.notes);
         self.note_peer_window(around);
     }
@@ -520,14 +523,14 @@ impl Sender {
         }
     }
 
-    /// Cuts new chunks from the queue, as many as fit the packet and the peer's window.
+    /// Cuts new chunks from the queue, as many as fit the packet and the peer's window. Returns what they leave of that window.
     fn send_new(
         &mut self,
         load: &PacketPlan,
         mut budget: u32,
         chunks: &mut SmallVec<[Chunk; 2]>,
         around: &mut SendContext<'_>,
-    ) {
+    ) -> u64 {
         let fragment = around.paths.smallest_pmdcs();
         let mut window = load.ask.peer_window;
         let (path, why, now) = (load.path, load.why, around.now);
@@ -561,6 +564,7 @@ impl Sender {
         }
         self.in_use = path;
         self.rights.sent_new(path);
+        window
     }
 
     fn probe_sent(&mut self, around: &mut SendContext<'_>) {

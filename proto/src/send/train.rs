@@ -14,10 +14,11 @@ impl Sender {
     }
 
     /// This packet was sent. If it belongs to no train, one begins with it, provided that nothing but the path's window, the peer's
-    /// window and Max.Burst limits the packets of new data behind it.
+    /// window and Max.Burst limits the packets of new data behind it. `window` is what it has left of the peer's window.
     #[inline]
-    pub(super) fn couple(&mut self, sent: &PacketPlan, around: &SendContext<'_>) {
-        if self.train.is_some() {
+    pub(super) fn couple(&mut self, sent: &PacketPlan, window: u64, around: &SendContext<'_>) {
+        if let Some(train) = &mut self.train {
+            train.window = window;
             return;
         }
         let usual = sent.why == Why::New && sent.limit == Limit::Window && !self.outstanding.has_marked();
@@ -25,8 +26,11 @@ impl Sender {
             self.rights.probes().is_none() && !self.rights.limits_paths() && !self.buffers.concern_paths();
         let stays = if usual && alone { self.routes.new.stays() } else { Stays::Unknown };
         let carries = around.paths.view(sent.path).carries();
-        self.train = (stays != Stays::Unknown && carries)
-            .then_some(Train { path: sent.path, waits: stays == Stays::Always });
+        self.train = (stays != Stays::Unknown && carries).then_some(Train {
+            path: sent.path,
+            waits: stays == Stays::Always,
+            window,
+        });
     }
 
     /// Decides about the next packet as `new_data` would, if a train is under way.
@@ -34,11 +38,11 @@ impl Sender {
     pub(super) fn next_of_train(&mut self, budget: u32, around: &mut SendContext<'_>) -> NextOfTrain {
         // It goes on if it decides about this packet.
         let Some(train) = self.train.take() else { return NextOfTrain::Undecided };
-        let Train { path, waits } = train;
+        let Train { path, waits, window } = train;
+        debug_assert_eq!(window, self.peer_window(around.paths));
         let Some((stream, size)) = self.queue.peek(around.paths.smallest_pmdcs()) else {
             return NextOfTrain::Undecided;
         };
-        let window = self.peer_window(around.paths);
         if u64::from(size) > window {
             return NextOfTrain::Undecided;
         }

@@ -18,10 +18,14 @@ const SHARE: u64 = 100;
 
 impl Paths {
     /// Lets a pair leave on each path without traffic that is due for one.
+    #[inline]
     pub(crate) fn ask_for_pairs(&mut self, now: Time) {
-        if !self.needs.packet_pair {
-            return;
+        if self.needs.packet_pair {
+            self.ask_for_due_pairs(now);
         }
+    }
+
+    fn ask_for_due_pairs(&mut self, now: Time) {
         let sent: u64 = self.views().iter().map(|view| view.delivered + view.lost + view.flight).sum();
         for id in self.ids() {
             let probes: u64 = self.views().iter().filter_map(|view| view.pair()).map(|pair| pair.bytes).sum();
