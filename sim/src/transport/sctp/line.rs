@@ -25,8 +25,8 @@ pub(crate) struct Line {
     /// Whether it refused a message and has not yet announced room.
     full: bool,
     ways: PathTable,
-    /// The address pair and the route of the last packet. Most packets use the same pair.
-    last: Option<(Address, Address, u32)>,
+    /// The address pairs of packets so far, and their routes.
+    used: Vec<(Address, Address, u32)>,
     /// Bytes of headers before every packet: IP, and UDP if any.
     header: u32,
     /// Whether packets go through the codec.
@@ -69,7 +69,7 @@ impl Line {
             ended: None,
             full: false,
             ways,
-            last: None,
+            used: Vec::new(),
             header,
             wire,
             notes: VecDeque::new(),
@@ -177,19 +177,23 @@ impl Line {
     }
 
     /// The frame of a packet.
+    // Within the engine's loop it would cost more than a call.
+    #[inline(never)]
     pub(super) fn frame(&mut self, packet: Box<Packet>) -> Frame {
         let size = packet.size() as u32 + self.header;
-        let hop = self.route(packet.from, packet.to);
+        let hop = self.route(&packet);
         let packet = if self.wire { through_the_codec(packet) } else { packet };
         Frame::new(Body::Sctp(packet), size, hop)
     }
 
-    fn route(&mut self, from: Address, to: Address) -> u32 {
-        match self.last {
-            Some((before, towards, hop)) if (before, towards) == (from, to) => hop,
-            _ => {
-                let hop = self.ways.route(from, to);
-                self.last = Some((from, to, hop));
+    #[inline]
+    fn route(&mut self, packet: &Packet) -> u32 {
+        let (from, to) = (&packet.from, &packet.to);
+        match self.used.iter().find(|(local, remote, _)| local == from && remote == to) {
+            Some((.., hop)) => *hop,
+            None => {
+                let hop = self.ways.route(*from, *to);
+                self.used.push((*from, *to, hop));
                 hop
             }
         }

@@ -226,7 +226,9 @@ impl Agent for SctpAgent {
         while line < self.lines.len() {
             match self.lines[line].endpoint.poll(now) {
                 CoreOutput::Transmit(packet, mut reason) => {
-                    reason.path = reason.path.map(|path| self.numbered(line, path));
+                    if self.striped() {
+                        reason.path = reason.path.map(|path| self.numbered(line, path));
+                    }
                     return Output::Transmit(self.lines[line].frame(packet), reason);
                 }
                 CoreOutput::Wait(until) => {
