@@ -338,6 +338,8 @@ mod tests {
             together.repeat_last(3);
             apart.push(message(10, false), Time::ZERO);
             (0..4).for_each(|_| apart.push(message(len, false), Time::ZERO));
+            assert!(together.take_from(4).is_empty());
+            assert_eq!((together.messages.len(), apart.messages.len()), (2, 5));
             for n in 0..20 {
                 assert_eq!(together.user_bytes(), apart.user_bytes());
                 let drained = |queue: &SendQueue| queue.clone().drain().collect::<Vec<_>>();
