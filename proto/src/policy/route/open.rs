@@ -51,10 +51,11 @@ fn by_share(a: &PathView, b: &PathView) -> Ordering {
 
 impl Route for Open {
     fn choose(&self, ask: &Ask, paths: &[PathView]) -> Choice {
-        let active = || paths.iter().filter(|path| path.carries());
-        let open = best(ask.tie, active().filter(|path| path.room > 0), self.compare);
-        let chosen = open.or_else(|| best(ask.tie, active(), self.compare)).map(|path| path.id);
-        chosen.map_or_else(|| fallback(paths), Choice::Send)
+        let active = paths.iter().filter(|path| path.carries());
+        let has_room = |path: &PathView| path.room > 0;
+        let chosen =
+            best(ask.tie, active, |a, b| has_room(a).cmp(&has_room(b)).then_with(|| (self.compare)(a, b)));
+        chosen.map_or_else(|| fallback(paths), |path| Choice::Send(path.id))
     }
 }
 
