@@ -20,8 +20,8 @@ pub(crate) struct MptcpAgent {
     pub(super) places: Vec<Place>,
     /// Whether the connection was started.
     pub(super) begun: bool,
-    /// When the application last acted, if nothing has arrived since then.
-    pub(super) acted: Option<Time>,
+    /// When the application last acted; `NEVER`: something has arrived since then.
+    pub(super) acted: Time,
     pub(super) details: VecDeque<(Time, Option<PathId>, Detail)>,
     pub(super) details_on: bool,
 }
@@ -41,7 +41,7 @@ impl MptcpAgent {
     /// Lets the application act, once after each arrival and at each time.
     #[inline(always)]
     fn act(&mut self, now: Time) {
-        if self.acted.replace(now) != Some(now) {
+        if std::mem::replace(&mut self.acted, now) != now {
             self.act_now(now);
         }
     }
@@ -66,7 +66,7 @@ impl Agent for MptcpAgent {
         let Body::Tcp(packet) = frame.body else { return };
         let comes = |place: &Place| place.from == packet.to && place.to == packet.from;
         if let Some(path) = self.places.iter().position(comes) {
-            (self.begun, self.acted) = (true, None);
+            (self.begun, self.acted) = (true, Time::NEVER);
             self.connection.handle(now, path, &packet.segment);
         }
     }
@@ -103,9 +103,9 @@ impl Agent for MptcpAgent {
 
     fn stage(&self) -> Stage {
         use crate::transport::tcp::Stream;
-        let reading = matches!(&self.application, Application::Reader(_) if self.connection.readable() > 0);
+        let reads = || matches!(&self.application, Application::Reader(_) if self.connection.readable() > 0);
         match &self.application {
-            _ if self.connection.is_over() && !reading => Stage::Over,
+            _ if self.connection.is_over() && !reads() => Stage::Over,
             Application::Reader(_) if self.connection.is_idle() => Stage::Idle,
             _ => Stage::Busy,
         }

@@ -11,8 +11,8 @@ pub(super) struct Assembly {
     beyond: VecDeque<(u64, u64)>,
     /// Bytes that the application has read.
     read: u64,
-    /// The offset of DATA_FIN.
-    fin: Option<u64>,
+    /// The offset of DATA_FIN; `u64::MAX` until that is known.
+    fin: u64,
     /// Size of the buffer in bytes.
     buffer: u64,
     /// One past the highest offset that the last advertised window allows.
@@ -22,7 +22,7 @@ pub(super) struct Assembly {
 
 impl Assembly {
     pub(super) fn new(buffer: u64, segment: u64) -> Self {
-        Assembly { next: 0, beyond: VecDeque::new(), read: 0, fin: None, buffer, admitted: 0, segment }
+        Assembly { next: 0, beyond: VecDeque::new(), read: 0, fin: u64::MAX, buffer, admitted: 0, segment }
     }
 
     /// The next offset expected.
@@ -32,13 +32,12 @@ impl Assembly {
 
     /// Bytes that the application can read.
     pub(super) fn readable(&self) -> u64 {
-        let data = self.fin.filter(|fin| *fin < self.next).unwrap_or(self.next);
-        data - self.read
+        self.next.min(self.fin) - self.read
     }
 
     /// Whether everything up to DATA_FIN has arrived.
     pub(super) fn ended(&self) -> bool {
-        self.fin.is_some_and(|fin| fin < self.next)
+        self.fin < self.next
     }
 
     /// The application has read this number of bytes. Returns whether the new window should be advertised: it was smaller than a full
@@ -58,7 +57,7 @@ impl Assembly {
             return false;
         }
         if fin {
-            self.fin = Some(end - 1);
+            self.fin = end - 1;
         }
         if start > self.next {
             return self.add_beyond(start, end);
@@ -74,6 +73,21 @@ impl Assembly {
 
     /// Adds the run and joins it with adjacent ones.
     fn add_beyond(&mut self, start: u64, end: u64) -> bool {
+        // Most data follows all that has arrived.
+        match self.beyond.back_mut() {
+            Some(last) if start < last.1 => self.insert(start, end),
+            Some(last) if start == last.1 => {
+                last.1 = end;
+                true
+            }
+            _ => {
+                self.beyond.push_back((start, end));
+                true
+            }
+        }
+    }
+
+    fn insert(&mut self, start: u64, end: u64) -> bool {
         let first = self.beyond.partition_point(|run| run.1 < start);
         let last = self.beyond.partition_point(|run| run.0 <= end);
         match self.beyond.get_mut(first) {

@@ -62,7 +62,7 @@ pub(crate) fn agents(
             application,
             places,
             begun: false,
-            acted: None,
+            acted: Time::NEVER,
             details,
             details_on: false,
         })

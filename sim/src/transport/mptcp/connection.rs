@@ -269,18 +269,16 @@ impl Connection {
         let subflow = &mut self.subflows[path];
         subflow.tcp.handle(now, segment);
         subflow.wake();
+        let acknowledged = if self.client { subflow.forget_acknowledged() } else { 0 };
+        let window = subflow.tcp.window_of(segment);
         if subflow.stage == Stage::Joining {
             self.greeted(now, path, segment);
         }
         if let Some(options) = &segment.mptcp {
-            self.take_options(now, path, segment, options);
+            self.take_options(now, path, options, window);
         }
-        let subflow = &mut self.subflows[path];
-        let readable = subflow.tcp.readable();
-        subflow.tcp.read(readable);
-        if self.client {
-            let bytes = subflow.forget_acknowledged();
-            self.tell_route(now, path, bytes);
+        if acknowledged > 0 {
+            self.tell_route(now, path, acknowledged);
         }
         self.translate_notes(path);
         self.finish_subflows(now);
@@ -301,13 +299,13 @@ impl Connection {
         own.tcp.set_siblings(ready.map(|subflow| subflow.tcp.sibling()));
     }
 
-    fn take_options(&mut self, now: Time, path: usize, segment: &Segment, options: &MptcpOptions) {
+    /// Processes the options of a segment that advertises this window.
+    fn take_options(&mut self, now: Time, path: usize, options: &MptcpOptions, window: u64) {
         if let Some(dss) = &options.dss {
             if let Some(ack) = dss.ack {
                 if self.client && !std::mem::replace(&mut self.setup.confirmed, true) {
                     self.begin_subflows();
                 }
-                let window = self.subflows[path].tcp.window_of(segment);
                 self.data_acknowledged(now, ack, window);
             }
             if let Some(mapping) = dss.mapping {
@@ -334,7 +332,8 @@ impl Connection {
             DataAck::Long(number) => number.wrapping_sub(self.numbers.0),
             DataAck::Short(low) => {
                 let distance = low.wrapping_sub(self.numbers.0.wrapping_add(known) as u32) as i32;
-                known.saturating_add_signed(i64::from(distance))
+                let Some(number) = known.checked_add_signed(i64::from(distance)) else { return };
+                number
             }
         };
         // Most segments with data repeat what is known.
@@ -395,7 +394,8 @@ impl Connection {
         // Data leaves before bare acknowledgements, because it carries them, but after retransmissions of an expired timer.
         let first = match expired {
             Some(path) => self.poll_subflow(now, path),
-            None => self.send_data(now),
+            None if self.client => self.send_data(now),
+            None => None,
         };
         if let Some(said) = first {
             return said;
@@ -412,7 +412,7 @@ impl Connection {
                 return said;
             }
         }
-        if let Some(said) = expired.and_then(|_| self.send_data(now)) {
+        if let Some(said) = expired.filter(|_| self.client).and_then(|_| self.send_data(now)) {
             return said;
         }
         self.settle(now);
@@ -450,9 +450,6 @@ impl Connection {
 
     /// Sends new data, or data that another subflow has carried, if any may leave now.
     fn send_data(&mut self, now: Time) -> Option<ConnectionOutput> {
-        if !self.client {
-            return None;
-        }
         let path = self.give_data(now)?;
         let packet = self.subflows[path].tcp.send_new(now)?;
         self.translate_notes(path);
@@ -482,7 +479,7 @@ impl Connection {
             return None;
         }
         subflow.repeat_proof(now);
-        if subflow.errand.is_any() && subflow.tcp.state() == State::Established {
+        if subflow.errand.is_some() && subflow.tcp.state() == State::Established {
             subflow.tcp.ask();
         }
         // A timeout is all that changes a window here.
@@ -577,7 +574,7 @@ impl Stream for Connection {
         if self.plain {
             return self.subflows[0].tcp.read(bytes);
         }
-        if self.assembly.take(bytes.min(self.assembly.readable())) {
+        if self.assembly.take(bytes) {
             let ready = self.subflows.iter_mut().filter(|subflow| subflow.stage == Stage::Ready);
             ready.for_each(Subflow::ask);
         }

@@ -39,14 +39,15 @@ impl Connection {
         let most = self.config.pf_max_retrans;
         let mut changed = false;
         for (subflow, view) in self.subflows.iter_mut().zip(&mut self.views) {
-            match std::mem::take(&mut subflow.news) {
-                News::None => {}
-                News::Sent => subflow.describe_flight(view),
-                News::All => {
-                    subflow.describe(view, most);
-                    changed = true;
-                }
+            let news = std::mem::take(&mut subflow.news);
+            if news == News::None {
+                continue;
             }
+            if news == News::All {
+                subflow.describe(view, most);
+                changed = true;
+            }
+            subflow.describe_flight(view);
         }
         if changed {
             self.hold_backups();
@@ -64,15 +65,15 @@ impl Connection {
         }
     }
 
-    fn ask(&self, why: Why, start: u64, size: u32) -> Ask {
-        let piece = self.pieces.at(start);
+    /// What the scheduler is asked about new data.
+    fn ask(&self, start: u64, size: u32) -> Ask {
         Ask {
-            why,
+            why: Why::New,
             tsn: Tsn(start as u32),
             size,
             stream: 0,
-            last: piece.map(|piece| PathId(piece.path as u16)),
-            transmissions: piece.map_or(0, |piece| piece.transmissions),
+            last: None,
+            transmissions: 0,
             queued: self.written - self.pieces.end(),
             peer_window: self.admitted.saturating_sub(self.pieces.end()),
             peer_buffer: self.admitted.saturating_sub(self.pieces.acknowledged()),
@@ -106,7 +107,12 @@ impl Connection {
                 self.pieces.forget_again();
                 continue;
             }
-            let ask = self.ask(Why::Timeout, piece.start, piece.length);
+            let ask = Ask {
+                why: Why::Timeout,
+                last: Some(PathId(piece.path as u16)),
+                transmissions: piece.transmissions,
+                ..self.ask(piece.start, piece.length)
+            };
             let path = self.choose(&ask).ok().filter(|path| *path != piece.path)?;
             self.route.sent(&ask, PathId(path as u16));
             return Some(self.give_piece(piece, path));
@@ -133,7 +139,7 @@ impl Connection {
             self.turn.found = Some(Blocked::PeerWindow);
             return None;
         }
-        let ask = self.ask(Why::New, start, size as u32);
+        let ask = self.ask(start, size as u32);
         match self.choose(&ask) {
             Ok(path) => {
                 self.route.sent(&ask, PathId(path as u16));
@@ -227,9 +233,6 @@ impl Connection {
 
     /// Tells the scheduler which data a subflow has acknowledged.
     pub(super) fn tell_route(&mut self, now: Time, path: usize, bytes: u64) {
-        if bytes == 0 {
-            return;
-        }
         let subflow = &self.subflows[path];
         let view = &mut self.views[path];
         (view.srtt, view.rttvar) = subflow.tcp.round_trip();

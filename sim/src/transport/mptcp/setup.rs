@@ -10,7 +10,7 @@ use super::connection::Connection;
 use super::keys::part;
 use super::option::{AddAddress, DataAck, Dss, Handshake, Mapping, MptcpOptions, OPTION_SPACE};
 use super::subflow::{AT_ONCE, Errand, Stage, Subflow};
-use crate::transport::tcp::{Segment, State};
+use crate::transport::tcp::{Segment, Sequence, State};
 
 /// The number of unanswered DATA_FINs after which an end assumes that the other is gone.
 const FIN_TRIES: u32 = 6;
@@ -22,6 +22,8 @@ pub(super) struct Setup {
     pub(super) confirmed: bool,
     /// The server's addresses, without that of the first subflow, by identifier.
     pub(super) addresses: Vec<Announced>,
+    /// Whether any of them has a timer.
+    pub(super) announces: bool,
     /// Identifiers of the server's addresses that the client knows.
     pub(super) known: Vec<u8>,
     /// Changes of priority that this end requests, in order of time: the time, the subflow, and whether it becomes a backup.
@@ -36,6 +38,21 @@ pub(super) struct Announced {
     /// When it is advertised again. `None`: it was not advertised yet, or the other end has heard it.
     pub(super) timer: Option<Time>,
     pub(super) heard: bool,
+}
+
+impl Setup {
+    /// The timer of an address has changed.
+    fn look_at_timers(&mut self) {
+        self.announces = self.addresses.iter().any(|announced| announced.timer.is_some());
+    }
+}
+
+/// Removes the SACK blocks that have no space beside the Multipath TCP options.
+fn shorten_sack(segment: &mut Segment) {
+    let space = OPTION_SPACE.saturating_sub(segment.mptcp.as_ref().map_or(0, MptcpOptions::size));
+    while !segment.sack.is_empty() && segment.option_bytes() > space {
+        segment.sack.pop();
+    }
 }
 
 impl Connection {
@@ -91,7 +108,8 @@ impl Connection {
                 }
             }
             (true, _) if segment.syn => {
-                (subflow.errand.proof, subflow.proof) = (true, Some(now + subflow.tcp.path().rto));
+                subflow.errand().proof = true;
+                subflow.proof = Some(now + subflow.tcp.path().rto);
             }
             (true, _) => (subflow.stage, subflow.proof) = (Stage::Ready, None),
         }
@@ -114,11 +132,12 @@ impl Connection {
         for announced in self.setup.addresses.iter_mut().filter(due) {
             announced.timer = again;
             let Some(subflow) = carrier.map(|carrier| &mut self.subflows[carrier]) else { continue };
-            if subflow.errand.address.is_none() {
-                subflow.errand.address = Some((announced.id, false));
+            if subflow.errand().address.is_none() {
+                subflow.errand().address = Some((announced.id, false));
                 subflow.wake();
             }
         }
+        self.setup.look_at_timers();
     }
 
     /// The other end has advertised an address, or confirmed one of this end.
@@ -126,12 +145,13 @@ impl Connection {
         if added.hmac.is_none() {
             let heard = self.setup.addresses.iter_mut().filter(|announced| announced.id == added.id);
             heard.for_each(|announced| (announced.heard, announced.timer) = (true, None));
+            self.setup.look_at_timers();
             return;
         }
         if added.hmac != Some(self.keys.turned().address_hmac(added.id, added.address)) {
             return;
         }
-        self.subflows[path].errand.address = Some((added.id, true));
+        self.subflows[path].errand().address = Some((added.id, true));
         self.subflows[path].wake();
         if !self.setup.known.contains(&added.id) {
             self.setup.known.push(added.id);
@@ -170,7 +190,7 @@ impl Connection {
         while self.setup.priorities.first().is_some_and(|(at, ..)| *at <= now) {
             let (_, path, backup) = self.setup.priorities.remove(0);
             if self.subflows[path].stage == Stage::Ready {
-                self.subflows[path].errand.priority = Some(backup);
+                self.subflows[path].errand().priority = Some(backup);
                 self.subflows[path].wake();
             }
         }
@@ -202,7 +222,7 @@ impl Connection {
         }
         let wait = self.subflows[carrier].tcp.path().rto * 2u32.pow(self.fin.times.min(6));
         (self.fin.timer, self.fin.times) = (Some(now + wait), self.fin.times + 1);
-        self.subflows[carrier].errand.fin = true;
+        self.subflows[carrier].errand().fin = true;
         self.subflows[carrier].wake();
     }
 
@@ -231,20 +251,29 @@ impl Connection {
 
     /// Adds the Multipath TCP options to a segment. `number`: the offset of its first byte of data, if it has any.
     pub(super) fn decorate(&mut self, path: usize, segment: &mut Segment, number: Option<u64>) {
-        let scale = if segment.syn { 0 } else { self.subflows[path].tcp.scale() };
-        segment.window = self.assembly.window(scale);
+        if segment.syn {
+            segment.window = self.assembly.window(0);
+            segment.mptcp = Some(MptcpOptions::shaking(self.greeting(path)));
+            return;
+        }
+        let tcp = &self.subflows[path].tcp;
+        let (first, _) = tcp.first();
+        segment.window = self.assembly.window(tcp.scale());
         segment.mptcp = Some(match number {
-            _ if segment.syn => MptcpOptions::shaking(self.greeting(path)),
-            Some(0) if self.client && path == 0 && !self.setup.confirmed => {
+            Some(0) if self.owes_keys(path) => {
                 MptcpOptions::shaking(self.keys_with(Some(segment.length as u16)))
             }
-            Some(number) => MptcpOptions { dss: Some(self.mapping(path, segment, number)), rare: None },
+            Some(number) => MptcpOptions { dss: Some(self.mapping(first, segment, number)), rare: None },
             None => self.say_besides(path),
         });
-        let space = OPTION_SPACE.saturating_sub(segment.mptcp.as_ref().map_or(0, MptcpOptions::size));
-        while !segment.sack.is_empty() && segment.option_bytes() > space {
-            segment.sack.pop();
+        if !segment.sack.is_empty() {
+            shorten_sack(segment);
         }
+    }
+
+    /// Whether the other end may not know the keys yet, so that this subflow must carry them.
+    fn owes_keys(&self, path: usize) -> bool {
+        self.client && path == 0 && !self.setup.confirmed
     }
 
     /// The handshake option of a SYN or SYN-ACK.
@@ -267,10 +296,9 @@ impl Connection {
         Handshake::CapableKeys { key: self.keys.own, other: self.keys.other, length }
     }
 
-    /// The mapping of a segment with data.
+    /// The mapping of a segment with data. `first`: the number of the subflow's first byte.
     //= rfc8684#section-3.3.1
-    fn mapping(&self, path: usize, segment: &Segment, number: u64) -> Dss {
-        let (first, _) = self.subflows[path].tcp.first();
+    fn mapping(&self, first: Sequence, segment: &Segment, number: u64) -> Dss {
         let mapping = Mapping {
             data: self.numbers.0.wrapping_add(number),
             subflow: segment.sequence.0.wrapping_sub(first.0).wrapping_add(1),
@@ -282,16 +310,25 @@ impl Connection {
 
     /// The options that a segment without data carries besides its acknowledgement.
     fn say_besides(&mut self, path: usize) -> MptcpOptions {
-        let mut options = MptcpOptions::default();
         let next = self.numbers.1.wrapping_add(self.assembly.next());
-        let Errand { proof, fin, address, priority } = std::mem::take(&mut self.subflows[path].errand);
-        if self.client && path == 0 && !self.setup.confirmed {
+        let dss = Dss { ack: Some(DataAck::Long(next)), ..Dss::default() };
+        match self.subflows[path].errand.take() {
+            None if !self.owes_keys(path) => MptcpOptions { dss: Some(dss), rare: None },
+            errand => self.run_errand(path, errand.unwrap_or_default(), dss),
+        }
+    }
+
+    #[cold]
+    fn run_errand(&mut self, path: usize, errand: Errand, dss: Dss) -> MptcpOptions {
+        let Errand { proof, fin, address, priority } = errand;
+        let mut options = MptcpOptions::default();
+        if self.owes_keys(path) {
             options.rare_mut().handshake = Some(self.keys_with(None));
         } else if proof {
             let [own, other] = self.subflows[path].nonces;
             options.rare_mut().handshake = Some(Handshake::JoinProof(part(&self.keys.proof(own, other), 0)));
         } else {
-            options.dss = Some(Dss { ack: Some(DataAck::Long(next)), ..Dss::default() });
+            options.dss = Some(dss);
         }
         let announced = address.and_then(|(id, echo)| self.announcement(id, echo));
         if priority.is_some() || announced.is_some() {
@@ -305,7 +342,7 @@ impl Connection {
         // Options that do not fit wait for the next acknowledgement.
         if announced.is_some() && options.size() > OPTION_SPACE {
             options.rare_mut().add_address = None;
-            self.subflows[path].errand.address = address;
+            self.subflows[path].errand().address = address;
         }
         options
     }
@@ -326,9 +363,8 @@ impl Connection {
             }
         }
         // Without all of these the connection has no timer of its own.
-        let Setup { addresses, priorities, .. } = &self.setup;
-        let announces = addresses.iter().any(|announced| announced.timer.is_some());
-        if self.closing || self.probe.timer.is_some() || announces || !priorities.is_empty() {
+        let Setup { announces, priorities, .. } = &self.setup;
+        if self.closing || self.probe.timer.is_some() || *announces || !priorities.is_empty() {
             next = next.min(self.own_timer());
         }
         (next < Time::NEVER).then_some(next)

@@ -24,8 +24,8 @@ pub(super) struct Subflow {
     pub(super) nonces: [u32; 2],
     /// When the last segment of the handshake is sent again.
     pub(super) proof: Option<Time>,
-    /// The options that its next acknowledgement must carry.
-    pub(super) errand: Errand,
+    /// The options that its next acknowledgement must carry, if there are any.
+    pub(super) errand: Option<Errand>,
     /// The number of timeouts that were noticed.
     pub(super) timeouts: u64,
     /// Bytes sent here as copies of data in flight on another subflow.
@@ -59,7 +59,7 @@ pub(super) enum Stage {
 pub(super) const AT_ONCE: Time = Time::ZERO;
 
 /// What the scheduler does not know of a subflow yet.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) enum News {
     /// It knows the present facts.
     #[default]
@@ -81,12 +81,6 @@ pub(super) struct Errand {
     pub(super) address: Option<(u8, bool)>,
     /// MP_PRIO.
     pub(super) priority: Option<bool>,
-}
-
-impl Errand {
-    pub(super) fn is_any(&self) -> bool {
-        self.proof || self.fin || self.address.is_some() || self.priority.is_some()
-    }
 }
 
 /// A run of a subflow's bytes, and its place in the connection.
@@ -115,7 +109,7 @@ impl Subflow {
             addresses,
             nonces,
             proof: None,
-            errand: Errand::default(),
+            errand: None,
             timeouts: 0,
             reinjected: 0,
             blocks: Duration::ZERO,
@@ -132,7 +126,7 @@ impl Subflow {
         self.given += u64::from(length);
         self.tcp.write(u64::from(length));
         self.due = AT_ONCE;
-        self.news = self.news.max(News::Sent);
+        self.flight_changes();
     }
 
     /// The mapping of its bytes from `offset` on.
@@ -146,15 +140,16 @@ impl Subflow {
         self.mapped.get(after.checked_sub(1)?).copied()
     }
 
-    /// Asks for its present facts, and fills in those that a scheduler sees. `most`: as in [`Subflow::state`].
+    /// Asks for its present facts, and fills in those that a scheduler sees, apart from those of
+    /// [`Subflow::describe_flight`]. `most`: as in [`Subflow::state`].
+    #[inline(always)]
     pub(super) fn describe(&mut self, view: &mut PathView, most: Option<u32>) {
         self.state = self.state(most);
         (view.state, view.blocks) = (self.state, self.blocks);
         self.tcp.describe(view);
-        self.describe_flight(view);
     }
 
-    /// The same for the facts that change when it sends.
+    /// Fills in the facts that change when it sends.
     #[inline(always)]
     pub(super) fn describe_flight(&mut self, view: &mut PathView) {
         view.room = if self.works() { self.tcp.room() } else { 0 };
@@ -168,8 +163,16 @@ impl Subflow {
 
     /// A segment has left.
     pub(super) fn has_sent(&mut self) {
-        let news = if self.tcp.state() == State::Established { News::Sent } else { News::All };
-        self.news = self.news.max(news);
+        match self.tcp.state() {
+            State::Established => self.flight_changes(),
+            _ => self.news = News::All,
+        }
+    }
+
+    fn flight_changes(&mut self) {
+        if self.news == News::None {
+            self.news = News::Sent;
+        }
     }
 
     /// Whether it was active when that was asked last.
@@ -205,7 +208,7 @@ impl Subflow {
 
     /// Makes it quiet until its next timer expires, without a poll, if that would certainly return nothing. Returns whether it did.
     pub(super) fn rest(&mut self, now: Time) -> bool {
-        let rests = !self.errand.is_any() && self.proof.is_none() && self.tcp.rests(now);
+        let rests = self.errand.is_none() && self.proof.is_none() && self.tcp.rests(now);
         if rests {
             self.due = self.tcp.wakes().unwrap_or(Time::NEVER);
         }
@@ -221,9 +224,14 @@ impl Subflow {
     pub(super) fn repeat_proof(&mut self, now: Time) {
         if self.stage == Stage::Joining && self.proof.is_some_and(|at| at <= now) {
             self.proof = Some(now + 2 * self.tcp.path().rto);
-            self.errand.proof = true;
+            self.errand().proof = true;
             self.news = News::All;
         }
+    }
+
+    /// The options that its next acknowledgement must carry, to be added to.
+    pub(super) fn errand(&mut self) -> &mut Errand {
+        self.errand.get_or_insert_default()
     }
 
     /// Makes it due at once, and its facts are asked for again.

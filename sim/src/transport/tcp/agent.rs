@@ -22,8 +22,8 @@ pub(crate) struct TcpAgent {
     pub(super) send_buffer: u64,
     /// Whether the connection was started.
     pub(super) begun: bool,
-    /// When the application last acted, if nothing has arrived since then.
-    pub(super) acted: Option<Time>,
+    /// When the application last acted; `NEVER`: something has arrived since then.
+    pub(super) acted: Time,
     pub(super) details: VecDeque<(Time, TcpNote)>,
     pub(super) details_on: bool,
 }
@@ -43,7 +43,7 @@ impl TcpAgent {
     /// Lets the application act, once after each arrival and at each time.
     #[inline(always)]
     fn act(&mut self, now: Time) {
-        if self.acted.replace(now) != Some(now) {
+        if std::mem::replace(&mut self.acted, now) != now {
             self.act_now(now);
         }
     }
@@ -66,7 +66,7 @@ impl TcpAgent {
 impl Agent for TcpAgent {
     fn handle(&mut self, now: Time, frame: Frame) {
         if let Body::Tcp(packet) = frame.body {
-            (self.begun, self.acted) = (true, None);
+            (self.begun, self.acted) = (true, Time::NEVER);
             self.connection.handle(now, &packet.segment);
         }
     }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use anabranch_proto::control::window::MakePath;
 use anabranch_proto::mechanisms::{AtThreshold, Mechanisms};
 use anabranch_proto::policy::PolicyError;
-use anabranch_proto::{Config, Duration, Policies};
+use anabranch_proto::{Config, Duration, Policies, Time};
 
 use super::agent::TcpAgent;
 use super::application::{Application, Place};
@@ -59,7 +59,7 @@ pub(crate) fn agents(
             place,
             send_buffer,
             begun: false,
-            acted: None,
+            acted: Time::NEVER,
             details,
             details_on: false,
         })
