@@ -101,6 +101,7 @@ impl Agent for MptcpAgent {
         Some(earlier(until, self.wakes()))
     }
 
+    #[inline(always)]
     fn stage(&self) -> Stage {
         use crate::transport::tcp::Stream;
         let reads = || matches!(&self.application, Application::Reader(_) if self.connection.readable() > 0);

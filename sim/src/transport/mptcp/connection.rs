@@ -363,6 +363,7 @@ impl Connection {
 
     /// Data has arrived: `length` bytes from the offset `start`. If `fin` is set, the last one is DATA_FIN.
     //= rfc8684#section-3.3.1
+    #[inline(always)]
     fn data_arrived(&mut self, now: Time, path: usize, start: u64, length: u32, fin: bool) {
         let end = start.saturating_add(u64::from(length));
         let new = self.assembly.arrived(start, end, fin);
@@ -412,7 +413,7 @@ impl Connection {
                 return said;
             }
         }
-        if let Some(said) = expired.filter(|_| self.client).and_then(|_| self.send_data(now)) {
+        if let Some(said) = expired.and_then(|_| self.send_data_late(now)) {
             return said;
         }
         self.settle(now);
@@ -449,6 +450,7 @@ impl Connection {
     }
 
     /// Sends new data, or data that another subflow has carried, if any may leave now.
+    #[inline(always)]
     fn send_data(&mut self, now: Time) -> Option<ConnectionOutput> {
         let path = self.give_data(now)?;
         let packet = self.subflows[path].tcp.send_new(now)?;
@@ -456,7 +458,14 @@ impl Connection {
         Some(self.transmit(path, packet, tcp::Why::New))
     }
 
+    /// The same after the retransmissions of an expired timer.
+    #[cold]
+    fn send_data_late(&mut self, now: Time) -> Option<ConnectionOutput> {
+        if self.client { self.send_data(now) } else { None }
+    }
+
     /// A packet of a subflow leaves: it gets the numbers of the connection and its options.
+    #[inline(always)]
     fn transmit(&mut self, path: usize, mut packet: Box<TcpPacket>, why: tcp::Why) -> ConnectionOutput {
         let subflow = &mut self.subflows[path];
         subflow.has_sent();

@@ -38,11 +38,12 @@ impl Connection {
     fn look_at_paths(&mut self) {
         let most = self.config.pf_max_retrans;
         let mut changed = false;
-        for (subflow, view) in self.subflows.iter_mut().zip(&mut self.views) {
+        for (path, subflow) in self.subflows.iter_mut().enumerate() {
             let news = std::mem::take(&mut subflow.news);
             if news == News::None {
                 continue;
             }
+            let view = &mut self.views[path];
             if news == News::All {
                 subflow.describe(view, most);
                 changed = true;

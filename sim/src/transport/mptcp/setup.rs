@@ -250,6 +250,7 @@ impl Connection {
     }
 
     /// Adds the Multipath TCP options to a segment. `number`: the offset of its first byte of data, if it has any.
+    #[inline(always)]
     pub(super) fn decorate(&mut self, path: usize, segment: &mut Segment, number: Option<u64>) {
         if segment.syn {
             segment.window = self.assembly.window(0);

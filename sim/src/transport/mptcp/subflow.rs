@@ -208,11 +208,12 @@ impl Subflow {
 
     /// Makes it quiet until its next timer expires, without a poll, if that would certainly return nothing. Returns whether it did.
     pub(super) fn rest(&mut self, now: Time) -> bool {
-        let rests = self.errand.is_none() && self.proof.is_none() && self.tcp.rests(now);
-        if rests {
-            self.due = self.tcp.wakes().unwrap_or(Time::NEVER);
+        if self.errand.is_some() || self.proof.is_some() {
+            return false;
         }
-        rests
+        let Some(until) = self.tcp.rests(now) else { return false };
+        self.due = until.unwrap_or(Time::NEVER);
+        true
     }
 
     /// Whether its retransmission timer has expired and it was not polled since.

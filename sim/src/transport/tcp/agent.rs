@@ -97,7 +97,7 @@ impl Agent for TcpAgent {
             return None;
         }
         self.act(now);
-        self.connection.rests(now).then(|| earlier(self.connection.wakes(), self.wakes()))
+        self.connection.rests(now).map(|until| earlier(until, self.wakes()))
     }
 
     fn lets_arrivals_go_first(&self) -> bool {

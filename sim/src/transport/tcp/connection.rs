@@ -470,6 +470,8 @@ impl Connection {
 
     fn blank(&self, sequence: Sequence) -> Box<TcpPacket> {
         let (from, to) = self.identity.addresses;
+        // `Box::new` would build the packet elsewhere and copy it.
+        let place = Box::new_uninit();
         let segment = Segment {
             source: self.identity.local,
             destination: self.identity.remote,
@@ -477,7 +479,7 @@ impl Connection {
             plain_header: self.is_plain(),
             ..Segment::default()
         };
-        Box::new(TcpPacket { from, to, offset: 0, segment })
+        Box::write(place, TcpPacket { from, to, offset: 0, segment })
     }
 
     fn is_plain(&self) -> bool {
@@ -507,13 +509,15 @@ impl Connection {
         packet
     }
 
-    /// Whether a poll would certainly return nothing now.
+    /// When its next timer expires, if a poll would certainly return nothing now.
     #[inline(always)]
-    pub(crate) fn rests(&self, now: Time) -> bool {
-        self.state == State::Established
-            && !self.receiver.is_due(now)
-            && self.sender.rests()
-            && !self.sender_has_expired(now)
+    pub(crate) fn rests(&self, now: Time) -> Option<Option<Time>> {
+        if self.state != State::Established || self.receiver.is_due(now) || !self.sender.rests() {
+            return None;
+        }
+        let sender = self.sender.wakes();
+        let expired = sender.is_some_and(|at| at <= now);
+        (!expired).then(|| earlier(sender, self.receiver.wakes()))
     }
 
     /// When its next timer expires.

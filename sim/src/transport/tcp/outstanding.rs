@@ -38,6 +38,8 @@ pub(super) struct Outstanding {
     first: u64,
     /// The cumulatively acknowledged offset.
     acknowledged: u64,
+    /// One past the highest offset sent.
+    end_offset: u64,
     /// Selectively acknowledged segments, as distances from `first`.
     sacked: Ranges,
     lost_below: u64,
@@ -69,7 +71,7 @@ impl Outstanding {
 
     /// One past the highest offset sent.
     pub(super) fn end_offset(&self) -> u64 {
-        self.segments.back().map_or(self.acknowledged, Sent::end)
+        self.end_offset
     }
 
     pub(super) fn get(&self, number: u64) -> Option<&Sent> {
@@ -95,10 +97,12 @@ impl Outstanding {
     }
 
     /// A segment is sent for the first time.
-    pub(super) fn push(&mut self, length: u32, fin: bool) {
-        let sent = Sent { start: self.end_offset(), length, fin, sacked: false, again: false };
+    pub(super) fn push(&mut self, length: u32, fin: bool) -> Sent {
+        let sent = Sent { start: self.end_offset, length, fin, sacked: false, again: false };
+        self.end_offset = sent.end();
         self.pipe += sent.size();
         self.segments.push_back(sent);
+        sent
     }
 
     /// A segment is sent again.
@@ -114,7 +118,7 @@ impl Outstanding {
     pub(super) fn acknowledge(&mut self, offset: u64) -> u64 {
         let (mut gone, mut new) = (0, 0);
         while let Some(sent) = self.segments.front().copied().filter(|sent| sent.end() <= offset) {
-            self.pipe -= self.in_pipe(self.first);
+            self.pipe -= self.in_pipe_of(&sent, self.first);
             new += if sent.sacked { 0 } else { sent.size() };
             self.acknowledged = sent.end();
             self.segments.pop_front();
@@ -248,13 +252,15 @@ impl Outstanding {
 
     /// What a segment adds to the pipe: its original unless that is lost, and its retransmission.
     fn in_pipe(&self, number: u64) -> u64 {
-        match self.get(number) {
-            Some(sent) if !sent.sacked => {
-                let copies = u64::from(number >= self.lost_below) + u64::from(sent.again);
-                copies * sent.size()
-            }
-            _ => 0,
+        self.get(number).map_or(0, |sent| self.in_pipe_of(sent, number))
+    }
+
+    fn in_pipe_of(&self, sent: &Sent, number: u64) -> u64 {
+        if sent.sacked {
+            return 0;
         }
+        let copies = u64::from(number >= self.lost_below) + u64::from(sent.again);
+        copies * sent.size()
     }
 
     /// The distance of the first segment that begins at `offset` or later.

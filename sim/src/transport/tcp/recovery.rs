@@ -184,7 +184,7 @@ impl Recovery {
     }
 
     /// Bytes of the window that a new segment could use now, if there were one; 0 if it could not leave.
-    #[inline]
+    #[inline(always)]
     pub(super) fn room_for_new(&self, flight: &mut Flight) -> u64 {
         let room = if self.repair { 0 } else { self.room(flight) };
         let takes = room >= flight.segment() && self.lost(flight).is_none() && !self.waits(flight);

@@ -197,8 +197,7 @@ impl Sender {
         let (sent, why) = match next {
             Next::New => {
                 let (length, fin) = flight.new_data()?;
-                flight.outstanding.push(length, fin);
-                let sent = *flight.outstanding.get(flight.outstanding.end() - 1)?;
+                let sent = flight.outstanding.push(length, fin);
                 flight.time(now, sent.end());
                 (sent, Why::New)
             }
