@@ -509,7 +509,7 @@ impl Connection {
         packet
     }
 
-    /// When its next timer expires, if a poll would certainly return nothing now.
+    /// `Some` if a poll would certainly return nothing now: when the next timer expires, if one runs.
     #[inline(always)]
     pub(crate) fn rests(&self, now: Time) -> Option<Option<Time>> {
         if self.state != State::Established || self.receiver.is_due(now) || !self.sender.rests() {
