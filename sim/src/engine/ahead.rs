@@ -4,6 +4,8 @@
 //! The results stay the same. No other packet can reach the next link earlier, a packet that would be lost or dropped
 //! waits for its event, and no packet runs ahead of a moment at which an observer looks or something changes.
 
+use std::hint::cold_path;
+
 use anabranch_proto::Time;
 
 use super::{Engine, RADIO};
@@ -14,13 +16,16 @@ use crate::transport::Agent;
 
 /// How far packets may run ahead, and on which links.
 pub(super) struct Ahead {
-    /// By link direction: whether all its packets come from one other direction.
-    sole: Vec<bool>,
+    /// By entry of the table of routes: the next link of the route, if all its packets come from the link here; or `NONE`.
+    onward: Vec<u32>,
     /// No packet runs ahead of this time.
     pub(super) until: Time,
     /// The end of the run.
     pub(super) stop: Time,
 }
+
+/// Packets do not run ahead from here.
+const NONE: u32 = u32::MAX;
 
 impl Ahead {
     /// For this table of routes and this number of link directions.
@@ -36,7 +41,9 @@ impl Ahead {
             }
             before = link;
         }
-        Ahead { sole, until: Time::ZERO, stop: Time::NEVER }
+        let leads = |pair: &[u32]| pair[0] < RADIO && pair[1] < RADIO && sole[pair[1] as usize];
+        let onward = routes.windows(2).map(|pair| if leads(pair) { pair[1] } else { NONE });
+        Ahead { onward: onward.chain([NONE]).collect(), until: Time::ZERO, stop: Time::NEVER }
     }
 }
 
@@ -60,6 +67,7 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
             self.await_head(link);
         }
         if self.observed.is_some() {
+            cold_path();
             self.show_queued(link);
         }
     }
@@ -71,8 +79,11 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
         if at >= self.ahead.until {
             return None;
         }
-        let next = self.routes[carried.frame.hop as usize + 1];
-        let next = (next < RADIO && self.ahead.sole[next as usize]).then_some(next as usize)?;
+        let next = self.ahead.onward[carried.frame.hop as usize];
+        if next == NONE {
+            return None;
+        }
+        let next = next as usize;
         let [here, there] = self.links.get_disjoint_mut([link, next]).ok()?;
         if !here.lets_pass() || !there.foresees(at, carried.frame.size) {
             return None;

@@ -22,6 +22,7 @@ mod show;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::hint::cold_path;
 use std::ops::ControlFlow;
 
 use anabranch_proto::wire::Spares;
@@ -182,6 +183,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
             assert!(time >= self.now || turns, "time went back from {:?} to {time:?}", self.now);
             (self.now, self.turn) = (time, turn);
             if entity == self.pause_entity() {
+                cold_path();
                 self.pauses.next();
                 self.await_pause();
                 return Ok(Halt::Paused);
@@ -189,11 +191,13 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
             self.happen(entity as usize);
             self.events += 1;
             if self.unfinished == 0 && !endless {
+                cold_path();
                 let end = (self.now, self.turn);
                 self.links.iter_mut().for_each(|link| link.rewind(end));
                 break;
             }
             if self.events.is_multiple_of(GLANCE) && watch(self).is_break() {
+                cold_path();
                 return Err(Interrupted { at: self.reached() });
             }
         }
@@ -283,6 +287,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
 
     fn happen(&mut self, entity: usize) {
         if self.observed.is_some() {
+            cold_path();
             self.show_before(entity);
         }
         let links = self.links.len();
@@ -297,6 +302,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
             }
         }
         if self.extra_polls {
+            cold_path();
             (0..self.agents.len()).for_each(|agent| self.drain(agent));
         }
     }
@@ -314,6 +320,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         }
         let Some(frame) = frame else { return };
         if self.observed.is_some() {
+            cold_path();
             self.show_delivery(link, &frame);
         }
         self.pass_on(frame);
@@ -345,18 +352,21 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
     /// Polls an agent until it waits.
     fn drain(&mut self, agent: usize) {
         loop {
-            let rest = self.agents[agent].rest(self.now);
-            match rest.map_or_else(|| self.agents[agent].poll(self.now), Output::Wait) {
+            let end = &mut self.agents[agent];
+            match end.rest(self.now).map_or_else(|| end.poll(self.now), Output::Wait) {
                 Output::Transmit(mut frame, reason) => {
                     self.sent += 1;
                     frame.id = self.sent;
                     if reason.oversize {
+                        cold_path();
                         frame.set_fragmentable();
                     }
                     if self.observed.is_some() {
+                        cold_path();
                         self.show_sent(agent, &frame, reason);
                     }
                     if self.outages.is_some() {
+                        cold_path();
                         self.note_sent(agent, frame.hop, reason);
                     }
                     if frame.hop != NO_ROUTE {
@@ -364,6 +374,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
                         self.offer(self.routes[frame.hop as usize], frame);
                     }
                     if self.told {
+                        cold_path();
                         self.tell_more(agent);
                     }
                 }
@@ -383,13 +394,16 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
             }
         }
         if self.observed.is_some() {
+            cold_path();
             self.show_after(agent);
         }
         if let Some(outages) = &mut self.outages {
+            cold_path();
             let flow = self.flow_of[agent];
             outages.look(self.now, flow, &self.agents[self.flows[flow].agents.clone()]);
         }
         if self.agents[agent].stage() == Stage::Over {
+            cold_path();
             self.settle(self.flow_of[agent]);
         }
     }
@@ -441,6 +455,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
     fn offer_link(&mut self, link: usize, frame: Frame) {
         // On a link so fast that a transmission takes no time, a packet may have left since this event began.
         if self.observed.is_some() {
+            cold_path();
             self.show_departures(link, self.now);
         }
         if self.links[link].foresees(self.now, frame.size) {
@@ -454,6 +469,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
                     self.await_head(link);
                 }
                 if self.observed.is_some() {
+                    cold_path();
                     self.show_queued(link);
                 }
             }

@@ -1,5 +1,7 @@
 //! Which packets a link direction loses.
 
+use std::hint::cold_path;
+
 use crate::chance::{Draws, threshold};
 use crate::scenario::Loss;
 use crate::transport::Frame;
@@ -109,8 +111,14 @@ impl Losses {
     pub(crate) fn spares(&mut self, number: u64) -> bool {
         match &mut self.rule {
             Rule::None => true,
-            Rule::Random { below, draws } => draws.nth(number - 1) >= *below,
-            _ => false,
+            Rule::Random { below, draws } => {
+                cold_path();
+                draws.nth(number - 1) >= *below
+            }
+            _ => {
+                cold_path();
+                false
+            }
         }
     }
 

@@ -41,10 +41,25 @@ impl Occupancy {
         self.most = self.most.max(self.packets);
     }
 
-    /// Every packet leaves.
+    /// The largest packet that fits if the queue is empty, in bytes; 0 if none does.
+    pub(crate) fn largest(&self) -> u32 {
+        match self.limit {
+            Amount::Packets(limit) => {
+                if limit > 0 {
+                    u32::MAX
+                } else {
+                    0
+                }
+            }
+            Amount::Bytes(limit) => u32::try_from(limit).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Every packet leaves, and one of `size` bytes enters.
     #[inline]
-    pub(crate) fn clear(&mut self) {
-        (self.packets, self.bytes) = (0, 0);
+    pub(crate) fn hold_only(&mut self, size: u32) {
+        (self.packets, self.bytes) = (1, u64::from(size));
+        self.most = self.most.max(1);
     }
 
     pub(crate) fn leave(&mut self, size: u32) {

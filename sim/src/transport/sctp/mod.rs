@@ -5,6 +5,8 @@ mod codec;
 mod collect;
 mod line;
 
+use std::hint::cold_path;
+
 use anabranch_proto::wire::Spares;
 use anabranch_proto::{AssociationId, Event, Noting, Output as CoreOutput, PathId, Time};
 
@@ -25,6 +27,8 @@ pub(crate) struct SctpAgent {
     turn: usize,
     /// When the application acts by itself, kept while nothing happens that could change it; `NEVER`: not.
     acts: Time,
+    /// The stage that it has reached, kept as long.
+    stage: Stage,
     /// Whether an observer hears of details.
     notes: bool,
 }
@@ -40,7 +44,8 @@ pub(crate) enum Application {
 
 impl SctpAgent {
     pub(crate) fn new(lines: Vec<Line>, application: Application) -> Self {
-        let mut agent = SctpAgent { lines, application, turn: 0, acts: Time::NEVER, notes: false };
+        let mut agent =
+            SctpAgent { lines, application, turn: 0, acts: Time::NEVER, stage: Stage::Idle, notes: false };
         agent.plan();
         agent
     }
@@ -175,7 +180,7 @@ impl SctpAgent {
         Some(Output::Detail(at, path, detail))
     }
 
-    /// Finds when the application acts by itself.
+    /// Finds when the application acts by itself, and the stage.
     fn plan(&mut self) {
         let at = match &self.application {
             Application::Sender(source) if self.lines.iter().any(Line::is_idle) => Some(source.pace.start()),
@@ -184,6 +189,16 @@ impl SctpAgent {
             Application::Reader(sink) => sink.wakes(),
         };
         self.acts = at.unwrap_or(Time::NEVER);
+        self.stage = self.reached();
+    }
+
+    fn reached(&self) -> Stage {
+        let reading = || matches!(&self.application, Application::Reader(sink) if sink.readable());
+        match &self.application {
+            _ if self.lines.iter().all(Line::is_over) && !reading() => Stage::Over,
+            Application::Reader(_) if self.lines.iter().all(Line::is_idle) => Stage::Idle,
+            _ => Stage::Busy,
+        }
     }
 }
 
@@ -196,10 +211,12 @@ impl Agent for SctpAgent {
         };
         let Some(line) = its.map(|its| &mut self.lines[its]) else { return };
         line.handle(now, packet);
-        if let (Application::Reader(sink), Some(discarded)) = (&mut self.application, line.take_discarded()) {
+        let Application::Reader(sink) = &mut self.application else { return };
+        if let Some(discarded) = line.take_discarded() {
             sink.took(now, discarded.bytes as usize);
         }
         if line.is_readable() {
+            cold_path();
             self.arrived(now);
         }
     }
@@ -215,9 +232,11 @@ impl Agent for SctpAgent {
     #[inline(always)]
     fn poll(&mut self, now: Time) -> Output {
         if self.acts <= now {
+            cold_path();
             self.act(now);
         }
         if self.striped() && !self.lines.iter().any(Line::is_idle) {
+            cold_path();
             // Packets that have left since the last poll may have made room in an association that reports no event for it.
             self.send(now);
             self.plan();
@@ -235,6 +254,7 @@ impl Agent for SctpAgent {
                     (line, first) = (line + 1, first.min(until.unwrap_or(Time::NEVER)))
                 }
                 said => {
+                    cold_path();
                     if let Some(output) = self.hear(now, line, said) {
                         return output;
                     }
@@ -259,12 +279,7 @@ impl Agent for SctpAgent {
 
     #[inline]
     fn stage(&self) -> Stage {
-        let reading = || matches!(&self.application, Application::Reader(sink) if sink.readable());
-        match &self.application {
-            _ if self.lines.iter().all(Line::is_over) && !reading() => Stage::Over,
-            Application::Reader(_) if self.lines.iter().all(Line::is_idle) => Stage::Idle,
-            _ => Stage::Busy,
-        }
+        self.stage
     }
 
     /// Of several associations each poll may begin with another one, and an application that acts comes first.

@@ -16,6 +16,7 @@
 mod alter;
 
 use std::collections::VecDeque;
+use std::hint::cold_path;
 
 use anabranch_proto::Time;
 
@@ -46,8 +47,8 @@ pub(crate) struct Direction {
     /// Whether the arrival of a packet depends only on the packets before it: the link has no queue management, no jitter and no
     /// recorded rate.
     plain: bool,
-    /// A packet of at most this size is neither too large, nor dropped because the link is down, nor does anything but the packets
-    /// before it decide when it arrives. 0: none.
+    /// A packet of at most this size is neither too large for the link and its empty queue, nor dropped because the link is down, nor
+    /// marked if the queue is empty, nor does anything but the packets before it decide when it arrives. 0: none.
     surely: u32,
     /// Packets that pass. All of them were offered before those in the FIFO.
     passed: Passed,
@@ -123,7 +124,7 @@ impl Direction {
             mtu: u32::MAX,
             up,
             plain: true,
-            surely: if up { u32::MAX } else { 0 },
+            surely: 0,
             passed: Passed::default(),
             fifo: VecDeque::new(),
             left: 0,
@@ -138,11 +139,12 @@ impl Direction {
             counters: Counters::default(),
             rates: vec![(Time::ZERO, rate)],
         }
+        .sorted()
     }
 
     /// The same direction; packets that can be marked are marked while the queue holds at least so many bytes.
     pub(crate) fn marking(self, mark: Option<u64>) -> Self {
-        Direction { mark: mark.unwrap_or(u64::MAX), ..self }
+        Direction { mark: mark.unwrap_or(u64::MAX), ..self }.sorted()
     }
 
     /// The same direction with jitter: each packet is delayed further by a draw of its own.
@@ -168,7 +170,8 @@ impl Direction {
     /// Computes `plain` and `surely` again.
     fn sort(&mut self) {
         self.plain = self.management.is_none() && self.jitter.is_none() && self.traced.is_none();
-        self.surely = if self.plain && self.up { self.mtu } else { 0 };
+        let sure = self.plain && self.up && self.mark > 0;
+        self.surely = if sure { self.mtu.min(self.queue.largest()) } else { 0 };
     }
 
     /// Offers a packet. Losses are drawn first: a lost packet takes no place in the queue.
@@ -207,7 +210,7 @@ impl Direction {
         if size > self.surely || !self.losses.spares(self.counters.offered + 1) {
             return false;
         }
-        self.has_ample_room(at, size) || self.queue.admits(size)
+        self.last.0 <= at || self.has_ample_room(at, size) || self.queue.admits(size)
     }
 
     /// Whether the queue, with every packet counted that was in it when it was last looked at, admits this one, has been
@@ -215,23 +218,12 @@ impl Direction {
     /// are due at `now`.
     #[inline(always)]
     fn has_ample_room(&mut self, now: Time, size: u32) -> bool {
-        if self.last.0 <= now {
-            self.leave_empty();
-        }
         let ample = self.queue.has_been_longer(size) && self.queue.bytes() < self.mark;
         if !ample {
+            cold_path();
             self.catch_up(now);
         }
         ample
-    }
-
-    /// Lets every packet leave the queue.
-    #[inline(always)]
-    fn leave_empty(&mut self) {
-        self.queue.clear();
-        self.passed.depart_all();
-        self.left = self.fifo.len();
-        self.leaves = Time::NEVER;
     }
 
     /// Lets packets leave the queue up to `now`.
@@ -245,9 +237,7 @@ impl Direction {
     pub(crate) fn accept(&mut self, now: Time, frame: Frame, came: Turn) -> Carried {
         let (departure, arrival) = (Time::NEVER, Time::NEVER);
         let mut carried = Carried { frame, offered: 0, entered: now, came, most: 0, departure, arrival };
-        self.counters.offered += 1;
-        self.enter(&mut carried);
-        self.time(now, &mut carried);
+        self.append(now, &mut carried);
         carried
     }
 
@@ -257,9 +247,29 @@ impl Direction {
         carried.came = carried.turn();
         carried.entered = carried.arrival;
         carried.frame.hop += 1;
+        self.append(carried.entered, carried);
+    }
+
+    /// Puts a packet for which [`foresees`](Self::foresees) returned true behind all others, and sets its departure and arrival.
+    #[inline(always)]
+    fn append(&mut self, at: Time, carried: &mut Carried) {
+        let size = carried.frame.size;
+        let sending = self.sending(size);
         self.counters.offered += 1;
-        self.enter(carried);
-        self.time(carried.entered, carried);
+        (carried.offered, carried.most) = (self.counters.offered, self.queue.most());
+        let departure = if self.last.0 <= at {
+            // All others have left the queue.
+            self.passed.depart_all();
+            self.left = self.fifo.len();
+            self.queue.hold_only(size);
+            self.leaves = later(at, sending);
+            self.leaves
+        } else {
+            self.mark_and_enter(carried);
+            later(self.last.0, sending)
+        };
+        self.last = (departure, later(departure, self.delay).max(self.last.1));
+        (carried.departure, carried.arrival) = self.last;
     }
 
     /// Whether packets may pass here. They may not while the FIFO holds packets, which they would overtake.
@@ -284,15 +294,19 @@ impl Direction {
     /// Counts the packet into the queue.
     #[inline(always)]
     fn enter(&mut self, carried: &mut Carried) {
+        (carried.offered, carried.most) = (self.counters.offered, self.queue.most());
+        self.mark_and_enter(carried);
+    }
+
+    #[inline(always)]
+    fn mark_and_enter(&mut self, carried: &mut Carried) {
         if self.queue.bytes() >= self.mark {
             mark(carried);
         }
-        (carried.offered, carried.most) = (self.counters.offered, self.queue.most());
         self.queue.enter(carried.frame.size);
     }
 
     /// Sets departure and arrival of a packet behind all others.
-    #[inline(always)]
     fn time(&mut self, now: Time, carried: &mut Carried) {
         self.last = if self.plain {
             let departure = later(self.last.0.max(now), self.sending(carried.frame.size));
@@ -323,6 +337,7 @@ impl Direction {
     pub(crate) fn pass(&mut self, now: Time, carried: &Carried) {
         self.counters.delivered_bytes += u64::from(carried.frame.size);
         if self.passed.is_full() {
+            cold_path();
             self.catch_up(now);
             self.passed.forget(now);
         }
