@@ -11,6 +11,7 @@ use crate::output::{Limit, Purpose, Reason};
 use crate::path::{PathId, Timer};
 use crate::policy::Why;
 use crate::rules::ImmediateSack;
+use crate::send::NextOfTrain;
 use crate::shutdown::State;
 use crate::wire::chunk::{Bare, CookieEcho, Heartbeat, NrSack, Sack, Shutdown};
 use crate::wire::{Chunk, Ecn, HEADER, Packet, Ports, Spares};
@@ -24,6 +25,7 @@ const MAX_EXCHANGED: usize = 64;
 
 impl Association {
     /// The next packet, if there is one to send now.
+    #[inline(always)]
     pub(super) fn next_packet(&mut self, now: Time) -> Option<Built> {
         if self.extended.is_some()
             && let Some(asconf) = self.next_asconf(now)
@@ -238,9 +240,26 @@ impl Association {
         Some(self.packet(id, chunks.into(), Purpose::Heartbeat, Limit::Control))
     }
 
+    /// The next packet, if a train goes alone. What may be due besides data was checked when it began.
+    #[inline(never)]
+    pub(super) fn next_of_train(&mut self, now: Time) -> Option<Built> {
+        let budget = self.paths.smallest_pmdcs();
+        let (sender, mut around, _) = self.sending(now);
+        let load = match sender.next_of_train(budget, &mut around) {
+            NextOfTrain::Load(load) => load,
+            NextOfTrain::Nothing => return None,
+            NextOfTrain::Undecided => return self.next_load(now),
+        };
+        let mut packet = self.empty(load.path);
+        let (sender, mut around, chance) = self.sending(now);
+        sender.fill_alone(&load, budget, &mut packet.chunks, &mut around, chance);
+        let (purpose, path) = (Purpose::Data(Why::New), Some(load.path));
+        Some((packet, Reason { purpose, path, limit: Limit::Window, oversize: false }))
+    }
+
     /// A SACK that is due, data, or both in one packet.
     //= rfc9260#section-6.1
-    #[inline(always)]
+    #[inline(never)]
     fn next_load(&mut self, now: Time) -> Option<Built> {
         let due = self.receiver.schedule.now && self.state.receives_data();
         // An end that only receives has nothing else to check.
@@ -261,9 +280,11 @@ impl Association {
                 _ => Some(self.forward_alone(limit, now)),
             };
         };
+        let alone =
+            !(owed || self.extended.is_some() || self.state != State::Established || self.has_control());
         let mut packet = self.empty(load.path);
         let (sender, mut around, chance) = self.sending(now);
-        sender.fill(&load, budget, &mut packet.chunks, &mut around, chance);
+        sender.fill(&load, (budget, alone), &mut packet.chunks, &mut around, chance);
         let pmdcs = self.paths.view(load.path).pmdcs as usize;
         let oversize = load.why != Why::New && packet.size() > HEADER + pmdcs;
         self.wish_for_sack(&mut packet);

@@ -22,14 +22,20 @@ impl Association {
         }
         // The usual packet holds one DATA chunk or one SACK. The packet's memory, and the SACK in it, go to the next packet that leaves.
         match &packet.chunks[..] {
-            [Chunk::Data(_)] if skip == 0 => {
-                arrival.alone = true;
-                if let Some(Chunk::Data(data)) = packet.chunks.pop() {
-                    self.data(data, path, &mut arrival, now);
+            [Chunk::Data(data)] if skip == 0 => {
+                self.sender.uncouple();
+                if self.takes(data, path, &mut arrival, now)
+                    && !self.count_alone(data, path, &mut arrival, now)
+                    && let Some(Chunk::Data(data)) = packet.chunks.pop()
+                {
+                    self.taken_in(data, path, &mut arrival, now);
                 }
             }
             [Chunk::Sack(sack)] if skip == 0 => self.sack(sack, now),
-            _ => self.chunks(packet, path, skip, &mut arrival, now),
+            _ => {
+                self.sender.uncouple();
+                self.chunks(packet, path, skip, &mut arrival, now);
+            }
         }
         if self.state != State::Closed {
             let answered = if arrival.any() { self.sack_path(path, now) } else { path };
@@ -161,25 +167,58 @@ impl Association {
     }
 
     fn data(&mut self, data: Data, path: PathId, arrival: &mut Arrival, now: Time) {
+        if self.takes(&data, path, arrival, now) {
+            self.taken_in(data, path, arrival, now);
+        }
+    }
+
+    /// Whether a DATA chunk is for the receiving half. If not, it was dealt with.
+    #[inline(always)]
+    fn takes(&mut self, data: &Data, path: PathId, arrival: &mut Arrival, now: Time) -> bool {
         self.data_shows_cookie_ack(now);
         if !self.state.receives_data() {
-            return;
+            return false;
         }
-        if self.extended.is_some() && self.agreed().interleaving {
-            return self.wrong_kind(now);
+        let wrong = self.extended.is_some() && self.agreed().interleaving;
+        if wrong || data.payload.is_empty() || data.stream >= self.streams.1 {
+            self.refuse(wrong, data, path, arrival, now);
+            return false;
         }
-        if data.payload.is_empty() {
-            return self.violated(Cause::NoUserData(data.tsn), now);
+        true
+    }
+
+    /// A DATA chunk that the receiving half never takes. `wrong`: the association uses I-DATA.
+    #[cold]
+    fn refuse(&mut self, wrong: bool, data: &Data, path: PathId, arrival: &mut Arrival, now: Time) {
+        if wrong {
+            self.wrong_kind(now);
+        } else if data.payload.is_empty() {
+            self.violated(Cause::NoUserData(data.tsn), now);
+        } else {
+            self.invalid_stream(data.stream, data.tsn, path, arrival);
         }
-        if data.stream >= self.streams.1 {
-            return self.invalid_stream(data.stream, data.tsn, path, arrival);
-        }
+    }
+
+    /// The receiving half takes a DATA chunk.
+    #[inline(never)]
+    fn taken_in(&mut self, data: Data, path: PathId, arrival: &mut Arrival, now: Time) {
         let (tsn, size) = (data.tsn, data.size());
         let outcome = self.receiver.data(data, &self.config.rules, arrival);
         self.taken(outcome, (tsn, size), path, now);
     }
 
+    /// If the user only counts what arrives, and this chunk can be counted where it is: counts it, and returns true.
+    #[inline(always)]
+    fn count_alone(&mut self, data: &Data, path: PathId, arrival: &mut Arrival, now: Time) -> bool {
+        let counted = self.receiver.count_alone(data, arrival);
+        if counted {
+            self.taken(DataOutcome::New, (data.tsn, data.size()), path, now);
+        }
+        counted
+    }
+
     /// Counts the outcome of a chunk of so many bytes that arrived on this path.
+    #[inline]
     pub(crate) fn taken(&mut self, outcome: DataOutcome, (tsn, size): (Tsn, usize), path: PathId, now: Time) {
         match outcome {
             DataOutcome::New => {
@@ -244,6 +283,7 @@ impl Association {
 
     pub(crate) fn set_state(&mut self, path: PathId, state: PathState) {
         self.paths.view_mut(path).state = state;
+        self.sender.uncouple();
         self.events.push_back(Event::Path(path, state));
     }
 

@@ -211,7 +211,8 @@ impl Association {
     /// The next packet, complete. After the last one the association must settle.
     #[inline(always)]
     pub(crate) fn take_packet(&mut self, now: Time) -> Option<(Box<Packet>, Reason)> {
-        let (mut packet, reason) = self.next_packet(now)?;
+        let next = if self.sender.goes_alone() { self.next_of_train(now) } else { self.next_packet(now) };
+        let (mut packet, reason) = next?;
         self.statistics.packets += 1;
         if let Some(extended) = &mut self.extended {
             extended.finish(&mut packet, now);
@@ -446,6 +447,7 @@ impl Association {
         self.state = State::Closed;
         self.resend = None;
         let (sender, mut around, _) = self.sending(now);
+        sender.uncouple();
         sender.stop_clock(&mut around);
         self.fail_all();
         self.events.push_back(last);

@@ -184,7 +184,7 @@ impl Endpoint {
             // INIT ACK may name further addresses, and ASCONF may change them.
             self.link(index);
         }
-        self.wake(index);
+        self.may_speak(index);
     }
 
     /// Sends one chunk back to the source of a packet, without an association.

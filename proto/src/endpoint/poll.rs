@@ -99,6 +99,11 @@ impl Endpoint {
     pub(super) fn wake(&mut self, index: usize) {
         let Some(association) = self.associations.in_place_mut(index) else { return };
         association.sender.uncouple();
+        self.may_speak(index);
+    }
+
+    /// Notes that the association may have an output.
+    pub(super) fn may_speak(&mut self, index: usize) {
         if self.ready.last() != Some(index) {
             self.ready.push(index);
         }

@@ -32,6 +32,7 @@ impl Paths {
     }
 
     /// A chunk was sent on this path: sets timers by §6.3.2 R1 and §6.1.
+    #[inline(always)]
     pub(crate) fn chunk_sent(&mut self, id: PathId, tsn: Tsn, now: Time, new: bool) {
         let (view, path) = self.both(id);
         let expiry = now + view.rto;

@@ -130,24 +130,38 @@ impl Receiver {
         if !self.is_next_whole(&data) {
             return self.any_data(data, rules, arrival);
         }
+        let chunk = self.next_came(&data, arrival);
+        self.held += chunk;
+        self.reassembly.pass(data, &mut self.ready);
+        DataOutcome::New
+    }
+
+    /// If the user discards everything, and this chunk is the only one of its packet and could be read alone and at once: counts it
+    /// for [`take_discarded`](Self::take_discarded), and returns true.
+    #[inline(always)]
+    pub(crate) fn count_alone(&mut self, data: &Data, arrival: &mut Arrival) -> bool {
+        if self.discarded.is_none() || self.held.chunks > 0 || !self.is_next_whole(data) {
+            return false;
+        }
+        self.next_came(data, arrival);
+        self.reassembly.pass_by(data);
+        self.ready.number();
+        if let Some(discarded) = &mut self.discarded {
+            discarded.add(data.payload.len());
+        }
+        true
+    }
+
+    /// The usual chunk came: see [`is_next_whole`](Self::is_next_whole). Returns the room that it needs.
+    #[inline(always)]
+    fn next_came(&mut self, data: &Data, arrival: &mut Arrival) -> Held {
         let chunk = Held::one(data.size());
         arrival.chunks += 1;
         arrival.at_once |= data.immediate || self.opens(data.tsn);
         self.answered += chunk.bytes;
         self.packet = self.packet.max(chunk.bytes);
         self.tracker.record_next();
-        if arrival.alone
-            && self.held.chunks == 0
-            && let Some(discarded) = &mut self.discarded
-        {
-            self.reassembly.pass_by(&data);
-            self.ready.number();
-            discarded.add(data.payload.len());
-            return DataOutcome::New;
-        }
-        self.held += chunk;
-        self.reassembly.pass(data, &mut self.ready);
-        DataOutcome::New
+        chunk
     }
 
     /// The user discards everything: a message that could be read alone and at once is counted instead.

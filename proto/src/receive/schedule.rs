@@ -74,8 +74,6 @@ impl EachPath {
 /// The outcome of the DATA chunks of one packet.
 #[derive(Default, Debug)]
 pub(crate) struct Arrival {
-    /// Whether the packet has one chunk only.
-    pub(crate) alone: bool,
     pub(super) chunks: u32,
     pub(super) at_once: bool,
     /// The number of FORWARD TSNs among them.

@@ -185,8 +185,10 @@ fn what_is_discarded_counts_as_read_at_once() {
             let next = reads.cumulative().plus(1 + [0, 0, 0, 0, 1, 2][random.next_u32() as usize % 6]);
             let (now, alone) = (Time::from_nanos(n), random.next_u32() % 4 > 0);
             for (r, bytes) in [&mut reads, &mut discards].into_iter().zip(&mut bytes) {
-                let mut arrival = Arrival { alone, ..Arrival::default() };
-                r.data(data(next.0), &c.rules, &mut arrival);
+                let mut arrival = Arrival::default();
+                if !(alone && r.count_alone(&data(next.0), &mut arrival)) {
+                    r.data(data(next.0), &c.rules, &mut arrival);
+                }
                 r.packet_done(&arrival, PathId(0), now, &c);
                 let without = r.take_discarded(&c);
                 discarded += without.map_or(0, |without| without.messages);

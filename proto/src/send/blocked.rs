@@ -3,7 +3,7 @@
 use super::{SendContext, Sender};
 use crate::output::{Blocked, NoteKind, Statistics};
 use crate::path::{PathId, PathView, Paths};
-use crate::policy::Choice;
+use crate::policy::{Choice, Why};
 use crate::rules::WindowProbe;
 use crate::{Config, Duration, Time};
 
@@ -43,10 +43,19 @@ impl BlockedClock {
         (self.cause, self.by) == (None, None)
     }
 
+    /// What was found last keeps new data from leaving, and no buffer is full.
+    pub(super) fn stays_found(&mut self, around: &mut SendContext<'_>) {
+        self.set(self.found, None, around);
+    }
+
+    #[inline]
     fn set(&mut self, cause: Option<Blocked>, by: Option<PathId>, around: &mut SendContext<'_>) {
-        if (cause, by) == (self.cause, self.by) {
-            return;
+        if (cause, by) != (self.cause, self.by) {
+            self.change(cause, by, around);
         }
+    }
+
+    fn change(&mut self, cause: Option<Blocked>, by: Option<PathId>, around: &mut SendContext<'_>) {
         self.charge(around.now, around.statistics);
         if let Some(by) = self.by {
             around.paths.view_mut(by).blocks += around.now.since(self.since);
@@ -110,6 +119,17 @@ impl Sender {
             let rto: Duration = around.paths.view(self.in_use).rto;
             self.probe_timer = around.now + rto;
         }
+    }
+
+    /// A closed window admits one chunk while nothing is in flight: at once, or when the probe timer has expired.
+    //= rfc9260#section-6.1
+    pub(super) fn may_probe(&self, config: &Config) -> bool {
+        let allowed = if self.probes_later(config) {
+            self.rights.granted() == Some(Why::WindowProbe)
+        } else {
+            self.rights.may_send()
+        };
+        allowed && self.outstanding.is_empty()
     }
 
     pub(super) fn probes_later(&self, config: &Config) -> bool {

@@ -78,6 +78,12 @@ impl Buffers {
         self.reinjects || self.split.contains(&true) || self.reschedules.contains(&true)
     }
 
+    /// Whether paths may be penalised.
+    #[inline]
+    pub(super) fn penalises(&self) -> bool {
+        self.penalises
+    }
+
     /// Reduces each path's room to its share of a divided buffer. A path that occupies nothing of the buffer may send
     /// one packet, however small its share is.
     #[inline]

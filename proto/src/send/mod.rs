@@ -111,18 +111,29 @@ struct Train {
     path: PathId,
     /// Whether new data waits for this path when it has no room.
     waits: bool,
+    /// Whether its packets hold nothing but its chunks, and nothing else can be due.
+    alone: bool,
     /// The peer's window.
     window: u64,
 }
 
 /// What a train decides about the next packet.
-enum NextOfTrain {
+pub(crate) enum NextOfTrain {
     /// It carries this.
-    Load(PacketPlan),
+    Load(TrainLoad),
     /// Nothing more leaves now.
     Nothing,
     /// No train decides it.
     Undecided,
+}
+
+/// The load of the next packet of a train.
+pub(crate) struct TrainLoad {
+    pub(crate) path: PathId,
+    /// The stream and the size of its first chunk.
+    next: (u16, u32),
+    /// The peer's window.
+    window: u64,
 }
 
 /// The part of the association that the choice of a packet needs.
@@ -254,7 +265,10 @@ impl Sender {
 
     /// Nothing more leaves now. Ends the rights that last for one answer, and records what blocks.
     pub(crate) fn settle(&mut self, around: &mut SendContext<'_>) {
-        self.train = None;
+        if self.waits_for_room() {
+            return self.settle_train(around);
+        }
+        self.uncouple();
         if self.rest() {
             return;
         }
@@ -279,7 +293,10 @@ impl Sender {
     #[inline(always)]
     pub(crate) fn next_load(&mut self, budget: u32, around: &mut SendContext<'_>) -> Option<PacketPlan> {
         match self.next_of_train(budget, around) {
-            NextOfTrain::Load(load) => return Some(load),
+            NextOfTrain::Load(TrainLoad { path, next, window }) => {
+                let ask = self.ask_new(next, Why::New, window);
+                return Some(PacketPlan { path, why: Why::New, limit: Limit::Window, ask });
+            }
             NextOfTrain::Nothing => return None,
             NextOfTrain::Undecided => {}
         }
@@ -289,12 +306,12 @@ impl Sender {
             .or_else(|| self.reinjection(budget, around))
     }
 
-    /// Puts the chunks of a load into its packet, at most `budget` bytes.
+    /// Puts the chunks of a load into its packet, at most `budget` bytes. `alone`: nothing but data can be due.
     #[inline(always)]
     pub(crate) fn fill(
         &mut self,
         load: &PacketPlan,
-        budget: u32,
+        (budget, alone): (u32, bool),
         chunks: &mut SmallVec<[Chunk; 2]>,
         around: &mut SendContext<'_>,
         chance: &mut ChaCha8Rng,
@@ -316,7 +333,7 @@ impl Sender {
             self.routes.of(load.why).sent(&load.ask, load.path);
         }
         self.tie = chance.next_u64();
-        self.couple(load, window, around);
+        self.couple(load, window, alone, around);
         around.paths.note_window(load.path, around.now, around.notes);
         self.note_peer_window(around);
     }
@@ -461,17 +478,6 @@ impl Sender {
         waits && self.outstanding.lowest_marked().is_some()
     }
 
-    /// A closed window admits one chunk while nothing is in flight: at once, or when the probe timer has expired.
-    //= rfc9260#section-6.1
-    fn may_probe(&self, config: &Config) -> bool {
-        let allowed = if self.probes_later(config) {
-            self.rights.granted() == Some(Why::WindowProbe)
-        } else {
-            self.rights.may_send()
-        };
-        allowed && self.outstanding.is_empty()
-    }
-
     /// Computes the room of each path for new data, and returns the peer's window.
     #[inline(always)]
     fn measure(&self, around: &mut SendContext<'_>) -> u64 {
@@ -524,6 +530,7 @@ impl Sender {
     }
 
     /// Cuts new chunks from the queue, as many as fit the packet and the peer's window. Returns what they leave of that window.
+    #[inline(always)]
     fn send_new(
         &mut self,
         load: &PacketPlan,

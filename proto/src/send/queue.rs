@@ -154,10 +154,35 @@ impl SendQueue {
         self.messages.front().is_some_and(|w| w.begun.is_some() || too_large(w))
     }
 
+    /// Takes the next message as one chunk of at most `limit` bytes, if nothing of it was sent. No message has a number. For any other message see [`take`](Self::take).
+    #[inline(always)]
+    pub(crate) fn take_whole(&mut self, limit: u32, tsn: Tsn) -> Option<Data> {
+        debug_assert!(self.joins_equals());
+        let waiting = self.messages.front_mut()?;
+        let Message { stream, ppid, unordered, immediate, ref mut payload, .. } = waiting.message;
+        if waiting.begun.is_some() || self.header + payload.len() > limit as usize {
+            return None;
+        }
+        let ssn = if unordered { Ssn(0) } else { next_ssn(&mut self.next, stream, self.first_ssn) };
+        self.user_bytes -= payload.len() as u64;
+        let payload = match waiting.again {
+            0 => {
+                let last = std::mem::take(payload);
+                self.messages.pop_front();
+                last
+            }
+            _ => {
+                waiting.again -= 1;
+                payload.clone()
+            }
+        };
+        Some(Data { tsn, stream, ssn, ppid, begin: true, end: true, unordered, immediate, payload })
+    }
+
     /// Takes the next chunk, of at most `limit` bytes (a multiple of four). If the user asked for the I bit, the last
     /// chunk of the message has it.
     //= rfc9260#section-6.1
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take(&mut self, limit: u32, tsn: Tsn) -> Option<Data> {
         let room = limit as usize - self.header;
         let mut waiting = self.messages.front_mut()?;

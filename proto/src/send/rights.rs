@@ -208,9 +208,10 @@ impl Rights {
     }
 
     /// Whether new chunks may leave if there is room.
+    #[inline]
     pub(super) fn may_send(&self) -> bool {
         let now = self.answering || self.resuming;
-        self.open && now && self.burst.packets.iter().any(|packets| self.burst.admits(*packets))
+        self.open && now && self.burst.admits_new()
     }
 
     /// Whether Max.Burst limits each path.
@@ -249,7 +250,7 @@ impl Rights {
 
     /// Records whether Max.Burst held back a new chunk that had room.
     pub(super) fn kept_back(&mut self) {
-        let full = self.open && !self.burst.packets.iter().any(|packets| self.burst.admits(*packets));
+        let full = self.open && !self.burst.admits_new();
         self.burst.disarm(!full);
     }
 
@@ -275,7 +276,7 @@ impl Rights {
 impl BurstCount {
     fn begin(&mut self) {
         if self.ended || self.scope != Burst::WhenArmed {
-            self.packets.fill(0);
+            self.forget();
         }
         (self.resent, self.ended) = (false, false);
         self.counting = match self.scope {
@@ -283,6 +284,15 @@ impl BurstCount {
             Burst::Always => true,
             Burst::WhenArmed | Burst::OnceArmed => self.armed,
         };
+    }
+
+    /// Counts from zero again.
+    #[inline]
+    fn forget(&mut self) {
+        match &mut self.packets[..] {
+            [only] => *only = 0,
+            all => all.fill(0),
+        }
     }
 
     /// A round of retransmissions begins with its first packet. With `when-armed` its count continues with new data.
@@ -320,6 +330,12 @@ impl BurstCount {
     //= rfc9260#section-6.1
     fn admits(&self, packets: u32) -> bool {
         !self.counting || packets < self.limit
+    }
+
+    /// Whether a packet of new chunks may leave on any path.
+    #[inline]
+    fn admits_new(&self) -> bool {
+        !self.counting || self.packets.iter().any(|packets| *packets < self.limit)
     }
 
     /// ns-2 checks after it has counted, which gives one packet more than for new data. The RFCs limit new data only.

@@ -34,8 +34,14 @@ impl Sender {
         self.heard_since_probe = true;
         let mechanisms = &around.config.mechanisms;
         let digest = match self.outstanding.digest(sack, says, mechanisms, around.now, around.paths) {
-            SackOutcome::Old => return Answer::Ignored,
-            SackOutcome::Impossible => return Answer::Impossible,
+            SackOutcome::Old => {
+                self.uncouple();
+                return Answer::Ignored;
+            }
+            SackOutcome::Impossible => {
+                self.uncouple();
+                return Answer::Impossible;
+            }
             SackOutcome::News(digest) => digest,
         };
         around.statistics.acknowledged += digest.user_bytes;
@@ -66,6 +72,7 @@ impl Sender {
         if self.queue.ledger.is_some() || self.queue.interleaving.is_some() {
             self.review(around);
         }
+        self.go_on(digest.plain.is_some(), around);
         Answer::DataOutcome(digest.acked)
     }
 

@@ -1,10 +1,17 @@
 //! Trains: packets of new data that leave one after the other on one path. What was decided for the first of them holds for the
-//! others, as long as nothing happens in between but that they are sent.
+//! others, as long as nothing happens in between but that they are sent. If nothing but their chunks can be in them, it also
+//! holds after a plain SACK, which changes nothing but how much may be sent.
+
+use rand_chacha::ChaCha8Rng;
+use rand_core::Rng;
+use smallvec::SmallVec;
 
 use super::blocked::in_the_way;
-use super::{NextOfTrain, PacketPlan, SendContext, Sender, Train};
-use crate::output::Limit;
+use super::{NextOfTrain, PacketPlan, SendContext, Sender, Train, TrainLoad};
+use crate::Time;
+use crate::output::{Limit, NoteKind};
 use crate::policy::{Choice, Stays, Why};
+use crate::wire::Chunk;
 
 impl Sender {
     /// Something happened but that packets were sent: the next packet is decided anew.
@@ -13,51 +20,127 @@ impl Sender {
         self.train = None;
     }
 
-    /// This packet was sent. If it belongs to no train, one begins with it, provided that nothing but the path's window, the peer's
-    /// window and Max.Burst limits the packets of new data behind it. `window` is what it has left of the peer's window.
+    /// Whether a train goes on as soon as its path has room.
     #[inline]
-    pub(super) fn couple(&mut self, sent: &PacketPlan, window: u64, around: &SendContext<'_>) {
-        if let Some(train) = &mut self.train {
-            train.window = window;
-            return;
+    pub(super) fn waits_for_room(&self) -> bool {
+        self.train.is_some_and(|train| train.alone && train.waits)
+    }
+
+    /// Settles as `settle` does, for a train that waits for room: its path was found to have none, and nothing else is to be done.
+    #[inline]
+    pub(super) fn settle_train(&mut self, around: &mut SendContext<'_>) {
+        debug_assert!(!self.queue.is_empty() && self.is_open() && !self.outstanding.has_marked());
+        self.rights.settle(false, self.outstanding.is_empty());
+        self.blocked.stays_found(around);
+        self.probe_timer = Time::NEVER;
+    }
+
+    /// A SACK was processed. If it was a plain one, a train goes on with what the peer's window is now.
+    #[inline]
+    pub(super) fn go_on(&mut self, plain: bool, around: &SendContext<'_>) {
+        let Some(train) = self.train else { return };
+        let as_before = plain && !self.probing && !self.rights.limits_paths() && !around.paths.is_asking();
+        self.train = (as_before && train.alone && train.waits)
+            .then(|| Train { window: self.peer_window(around.paths), ..train });
+    }
+
+    /// This packet was sent. If it belongs to no train, one may begin with it. `window` is what it has left of the peer's window;
+    /// `alone`: nothing but data can be due.
+    #[inline(always)]
+    pub(super) fn couple(&mut self, sent: &PacketPlan, window: u64, alone: bool, around: &SendContext<'_>) {
+        match &mut self.train {
+            Some(train) => train.window = window,
+            None => self.begin_train(sent, window, alone, around),
         }
+    }
+
+    /// Begins a train, provided that nothing but the path's window, the peer's window and Max.Burst limits the packets of new data
+    /// behind this one.
+    fn begin_train(&mut self, sent: &PacketPlan, window: u64, alone: bool, around: &SendContext<'_>) {
         let usual = sent.why == Why::New && sent.limit == Limit::Window && !self.outstanding.has_marked();
-        let alone =
+        let free =
             self.rights.probes().is_none() && !self.rights.limits_paths() && !self.buffers.concern_paths();
-        let stays = if usual && alone { self.routes.new.stays() } else { Stays::Unknown };
+        let stays = if usual && free { self.routes.new.stays() } else { Stays::Unknown };
         let carries = around.paths.view(sent.path).carries();
         self.train = (stays != Stays::Unknown && carries).then_some(Train {
             path: sent.path,
             waits: stays == Stays::Always,
+            alone: alone && self.queue.joins_equals() && !self.buffers.penalises(),
             window,
         });
     }
 
+    /// Whether a train is under way whose packets hold nothing but its chunks.
+    #[inline(always)]
+    pub(crate) fn goes_alone(&self) -> bool {
+        self.train.is_some_and(|train| train.alone)
+    }
+
     /// Decides about the next packet as `new_data` would, if a train is under way.
-    #[inline]
-    pub(super) fn next_of_train(&mut self, budget: u32, around: &mut SendContext<'_>) -> NextOfTrain {
-        // It goes on if it decides about this packet.
-        let Some(train) = self.train.take() else { return NextOfTrain::Undecided };
-        let Train { path, waits, window } = train;
+    #[inline(always)]
+    pub(crate) fn next_of_train(&mut self, budget: u32, around: &mut SendContext<'_>) -> NextOfTrain {
+        let Some(Train { path, waits, window, .. }) = self.train else { return NextOfTrain::Undecided };
         debug_assert_eq!(window, self.peer_window(around.paths));
-        let Some((stream, size)) = self.queue.peek(around.paths.smallest_pmdcs()) else {
-            return NextOfTrain::Undecided;
-        };
-        if u64::from(size) > window {
-            return NextOfTrain::Undecided;
-        }
-        if around.paths.measure_room_of(path) == 0 {
-            if !waits {
-                return NextOfTrain::Undecided;
+        if let Some(next) = self.queue.peek(around.paths.smallest_pmdcs())
+            && u64::from(next.1) <= window
+        {
+            if around.paths.measure_room_of(path) > 0 {
+                if next.1 <= budget && self.rights.may_send() {
+                    return NextOfTrain::Load(TrainLoad { path, next, window });
+                }
+            } else if waits {
+                self.blocked.found(in_the_way(Choice::Send(path), around.paths));
+                return NextOfTrain::Nothing;
             }
-            self.blocked.found(in_the_way(Choice::Send(path), around.paths));
-            return NextOfTrain::Nothing;
         }
-        if size > budget || !self.rights.may_send() {
-            return NextOfTrain::Undecided;
+        self.uncouple();
+        NextOfTrain::Undecided
+    }
+
+    /// Puts its chunks into a packet of a train that goes alone, at most `budget` bytes.
+    #[inline(always)]
+    pub(crate) fn fill_alone(
+        &mut self,
+        load: &TrainLoad,
+        budget: u32,
+        chunks: &mut SmallVec<[Chunk; 2]>,
+        around: &mut SendContext<'_>,
+        chance: &mut ChaCha8Rng,
+    ) {
+        let TrainLoad { path, next: (_, size), mut window } = *load;
+        // The usual packet holds one whole message.
+        let tsn = self.outstanding.next_tsn();
+        let whole = if size == budget { self.queue.take_whole(budget, tsn) } else { None };
+        match whole {
+            Some(data) => {
+                window -= u64::from(size);
+                chunks.push(Chunk::Data(data.clone()));
+                self.outstanding.push(data, size, path, around.paths, around.now);
+                around.notes.add(around.now, || NoteKind::Sent { path, tsn, size, why: Why::New });
+                self.in_use = path;
+                self.rights.sent_new(path);
+            }
+            None => window = self.send_any(load, budget, chunks, around),
         }
-        self.train = Some(train);
-        let ask = self.ask_new((stream, size), Why::New, window);
-        NextOfTrain::Load(PacketPlan { path, why: Why::New, limit: Limit::Window, ask })
+        if let Some(train) = &mut self.train {
+            train.window = window;
+        }
+        self.tie = chance.next_u64();
+        around.paths.note_window(path, around.now, around.notes);
+        self.note_peer_window(around);
+    }
+
+    /// The same for any new chunks. Returns what they leave of the peer's window.
+    #[inline(never)]
+    fn send_any(
+        &mut self,
+        load: &TrainLoad,
+        budget: u32,
+        chunks: &mut SmallVec<[Chunk; 2]>,
+        around: &mut SendContext<'_>,
+    ) -> u64 {
+        let ask = self.ask_new(load.next, Why::New, load.window);
+        let load = PacketPlan { path: load.path, why: Why::New, limit: Limit::Window, ask };
+        self.send_new(&load, budget, chunks, around)
     }
 }

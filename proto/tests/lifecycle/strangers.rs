@@ -209,6 +209,19 @@ fn protocol_violations() {
     }
 }
 
+/// The same while new data waits for room on its path.
+#[test]
+fn a_protocol_violation_while_data_waits() {
+    let mut bench = Bench::new(era("rfc9260"), 1);
+    bench.send(40, 1452);
+    (1..4).for_each(|cumulative| bench.sack(cumulative, &[]));
+    assert!(bench.next_tsn() > 6 && bench.next_tsn() < 40, "{}", bench.next_tsn());
+    bench.sack(100, &[]);
+    let last = &bench.sent.last().expect("an answer").1.chunks[..];
+    assert!(matches!(last, [Chunk::Abort(_)]), "{last:?}");
+    assert_eq!(bench.failed().len(), 37);
+}
+
 /// An older SACK than one heard before says nothing; one from before the beginning neither.
 //= rfc9260#section-6.2.1
 #[test]

@@ -29,11 +29,12 @@ pub trait Route: CloneRoute + Debug + Send {
     /// have room; nothing is sent until it has.
     fn choose(&self, ask: &Ask, paths: &[PathView]) -> Choice;
     /// For how long `choose` names the path again that it named for new data, while nothing happens but that chunks are sent
-    /// there. A route that can tell is asked less often.
+    /// there (see [`Stays`]). A route that can tell is asked less often.
     fn stays(&self) -> Stays {
         Stays::Unknown
     }
-    /// The chunk was sent on the path that `choose` named.
+    /// The chunk was sent on the path that `choose` named. A route that [`stays`](Self::stays) need not be told of a chunk about
+    /// which it was not asked.
     fn sent(&mut self, _ask: &Ask, _path: PathId) {}
     /// A SACK acknowledged data of this path.
     fn acked(&mut self, _path: &PathView, _acked: &Acked) {}
@@ -86,7 +87,8 @@ pub enum Stays {
     Unknown,
     /// As long as the path has room.
     WithRoom,
-    /// Also when the path has no room any more.
+    /// Also when the path has no room any more, and after SACKs, as long as the states of the paths and the primary path stay
+    /// the same.
     Always,
 }
 

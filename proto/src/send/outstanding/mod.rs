@@ -174,6 +174,7 @@ impl Outstanding {
 
     /// Adds a new chunk that was sent on `path`, and returns it. `size` is its bytes with padding. Its TSN is
     /// [`next_tsn`](Self::next_tsn).
+    #[inline(always)]
     pub(crate) fn push(
         &mut self,
         data: Data,
@@ -184,8 +185,8 @@ impl Outstanding {
     ) -> &Data {
         let tsn = data.tsn;
         self.user_bytes += data.payload.len() as u64;
-        paths.get_mut(path).buffered += u64::from(size);
-        let view = paths.view_mut(path);
+        let (view, rest) = paths.both(path);
+        rest.buffered += u64::from(size);
         view.flight += u64::from(size);
         view.chunks += 1;
         paths.chunk_sent(path, tsn, now, true);

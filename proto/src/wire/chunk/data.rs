@@ -19,7 +19,7 @@ pub(super) const IMMEDIATE: u8 = 8;
 ///
 /// The payload has at most 65,519 bytes. A sent chunk has at least one. A received chunk may be empty, because the association must answer
 /// it with an ABORT ("No User Data").
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(PartialEq, Eq, Debug)]
 pub struct Data {
     /// Transmission Sequence Number.
     pub tsn: Tsn,
@@ -39,6 +39,15 @@ pub struct Data {
     pub immediate: bool,
     /// User data.
     pub payload: Bytes,
+}
+
+impl Clone for Data {
+    // The payload comes first: then the other fields, which are plain, are copied at once.
+    #[inline]
+    fn clone(&self) -> Self {
+        let payload = self.payload.clone();
+        Data { payload, ..*self }
+    }
 }
 
 impl Data {

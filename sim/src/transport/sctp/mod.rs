@@ -8,7 +8,7 @@ mod line;
 use std::hint::cold_path;
 
 use anabranch_proto::wire::Spares;
-use anabranch_proto::{AssociationId, Event, Noting, Output as CoreOutput, PathId, Time};
+use anabranch_proto::{AssociationId, Event, Noting, Output as CoreOutput, PathId, Reason, Time};
 
 use crate::observe::trace::Detail;
 use crate::traffic::{Sink, Source};
@@ -78,6 +78,12 @@ impl SctpAgent {
     /// association of several has one path.
     fn numbered(&self, line: usize, path: PathId) -> PathId {
         if self.striped() { PathId(line as u16) } else { path }
+    }
+
+    /// The same for the reason of a packet.
+    #[cold]
+    fn renumbered(&self, line: usize, reason: Reason) -> Reason {
+        Reason { path: reason.path.map(|path| self.numbered(line, path)), ..reason }
     }
 
     /// Lets the application act if it is due.
@@ -244,10 +250,8 @@ impl Agent for SctpAgent {
         let (mut line, mut first) = (0, Time::NEVER);
         while line < self.lines.len() {
             match self.lines[line].endpoint.poll(now) {
-                CoreOutput::Transmit(packet, mut reason) => {
-                    if self.striped() {
-                        reason.path = reason.path.map(|path| self.numbered(line, path));
-                    }
+                CoreOutput::Transmit(packet, reason) => {
+                    let reason = if self.striped() { self.renumbered(line, reason) } else { reason };
                     return Output::Transmit(self.lines[line].frame(packet), reason);
                 }
                 CoreOutput::Wait(until) => {
