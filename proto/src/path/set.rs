@@ -106,7 +106,7 @@ impl Paths {
         &mut self.rest[id.index()]
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn both(&mut self, id: PathId) -> (&mut PathView, &mut Path) {
         (&mut self.views[id.index()], &mut self.rest[id.index()])
     }

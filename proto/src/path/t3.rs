@@ -13,6 +13,10 @@ impl Paths {
             let held = self.holds_t3(id);
             let (view, path) = self.both(id);
             let tally = &path.tally;
+            if !held && !tally.passed && tally.gap == 0 && path.timers[Timer::T3] == Time::NEVER {
+                // Nothing is in flight here, and the SACK says nothing about it.
+                continue;
+            }
             let restart = tally.earliest
                 || match rule {
                     T3Restart::Earliest => false,

@@ -106,16 +106,18 @@ impl Outstanding {
     /// Leaves everything as `take_any` would. Returns false for any other SACK.
     fn take_plain(&mut self, covered: u32, now: Time, paths: &mut Paths, digest: &mut Digest) -> bool {
         let Some(id) = self.first_path().filter(|_| covered > 0) else { return false };
-        let plain = |sent: &Sent| sent.path == id && sent.is_plain();
+        let (mut acked, mut user_bytes) = (0, 0);
+        let plain = |sent: &Sent| {
+            acked += u64::from(sent.size);
+            user_bytes += sent.data.payload.len() as u64;
+            sent.path == id && sent.is_plain()
+        };
         let whole = self.acked.is_empty() && self.released.is_empty();
-        if !whole || !paths.times_one(id) || !(0..covered as usize).all(|index| plain(&self.ring[index])) {
+        if !whole || !paths.times_one(id) || !self.ring.range(..covered as usize).all(plain) {
             return false;
         }
-        for _ in 0..covered {
-            let Some(sent) = self.ring.pop_front() else { break };
-            digest.acked += u64::from(sent.size);
-            digest.user_bytes += sent.data.payload.len() as u64;
-        }
+        (0..covered).for_each(|_| drop(self.ring.pop_front()));
+        (digest.acked, digest.user_bytes) = (acked, user_bytes);
         let first = self.first;
         self.first = first.plus(covered);
         let (last, size) = (self.point(), digest.acked);
@@ -135,7 +137,11 @@ impl Outstanding {
         tally.earliest = path.earliest.is_some_and(acked);
         tally.rtt = path.timed.take_if(|(timed, _)| acked(*timed)).map(|(_, since)| now.since(since));
         if tally.earliest {
-            self.renew_earliest(id, paths);
+            // This is the usual case, and searching costs more.
+            match self.ring.front().filter(|sent| sent.is_on(id)) {
+                Some(_) => path.earliest = Some(self.first),
+                None => self.renew_earliest(id, paths),
+            }
         }
         true
     }
