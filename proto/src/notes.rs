@@ -1,6 +1,7 @@
 //! Optional details of what an endpoint does. While they are off, they cost one branch.
 
 use std::collections::VecDeque;
+use std::hint::cold_path;
 
 use crate::output::{Note, NoteKind};
 use crate::{AssociationId, PathId, Time};
@@ -58,6 +59,7 @@ impl Notes {
         if self.noting == Noting::Off {
             return;
         }
+        cold_path();
         let kind = kind();
         if self.noting.includes(&kind) {
             self.queue.push_back(Note { association: self.association, at, kind });
@@ -66,7 +68,11 @@ impl Notes {
 
     /// The result of `make`, if notes are recorded.
     pub(crate) fn if_on<T>(&self, make: impl FnOnce() -> Option<T>) -> Option<T> {
-        if matches!(self.noting, Noting::Off | Noting::Blocked) { None } else { make() }
+        if matches!(self.noting, Noting::Off | Noting::Blocked) {
+            return None;
+        }
+        cold_path();
+        make()
     }
 
     /// Reports every T3-rtx that was started, restarted or stopped since the last call. `timers`: when that of each path expires.
@@ -74,6 +80,7 @@ impl Notes {
         if self.noting != Noting::Polled {
             return;
         }
+        cold_path();
         for (path, expires) in timers {
             let index = path.index();
             if self.timers.len() <= index {
@@ -94,7 +101,11 @@ impl Notes {
 
     /// The next output.
     pub(crate) fn pop(&mut self) -> Option<Note> {
-        if self.is_silent() { None } else { self.queue.pop_front() }
+        if self.is_silent() {
+            return None;
+        }
+        cold_path();
+        self.queue.pop_front()
     }
 
     /// Moves all notes to the end of `taken`. If it is empty, both keep their memory.

@@ -1,5 +1,7 @@
 //! Processes an arriving packet, chunk by chunk.
 
+use std::hint::cold_path;
+
 use super::Association;
 use crate::output::{Event, LostReason, NoteKind, Purpose};
 use crate::path::{PacketOrigin, PathId, PathState};
@@ -18,6 +20,7 @@ impl Association {
         let mut arrival = Arrival::default();
         self.heard_in_shutdown();
         if self.extended.is_some() {
+            cold_path();
             self.look_at(packet, path);
         }
         // The usual packet holds one DATA chunk or one SACK. The packet's memory, and the SACK in it, go to the next packet that leaves.
@@ -33,6 +36,7 @@ impl Association {
             }
             [Chunk::Sack(sack)] if skip == 0 => self.sack(sack, now),
             _ => {
+                cold_path();
                 self.sender.uncouple();
                 self.chunks(packet, path, skip, &mut arrival, now);
             }
@@ -42,6 +46,7 @@ impl Association {
             self.receiver.packet_done(&arrival, answered, now, &self.config);
             self.repeat_shutdown(&arrival);
             if self.extended.is_some() {
+                cold_path();
                 self.answer_if_idle(path);
             }
             self.announce_readable();
@@ -152,6 +157,7 @@ impl Association {
         if let Some(resend) = &mut self.resend
             && self.state == State::ShutdownSent
         {
+            cold_path();
             resend.tries = 0;
         }
     }
@@ -353,6 +359,7 @@ impl Association {
     //= rfc9260#section-9.2
     fn repeat_shutdown(&mut self, arrival: &Arrival) {
         if self.state == State::ShutdownSent && arrival.any() {
+            cold_path();
             self.receiver.schedule.now = true;
             self.resend_now();
         }

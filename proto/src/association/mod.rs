@@ -15,6 +15,7 @@ mod status;
 mod watch;
 
 use std::collections::VecDeque;
+use std::hint::cold_path;
 use std::sync::Arc;
 
 use rand_chacha::ChaCha8Rng;
@@ -215,6 +216,7 @@ impl Association {
         let (mut packet, reason) = next?;
         self.statistics.packets += 1;
         if let Some(extended) = &mut self.extended {
+            cold_path();
             extended.finish(&mut packet, now);
         }
         Some((packet, reason))
@@ -263,7 +265,11 @@ impl Association {
         let resend = self.resend.as_ref().map_or(Time::NEVER, |r| r.timer);
         let sack = self.receiver.sack_deadline();
         let own = self.paths.deadline(now).min(resend).min(sack).min(self.sender.probe_timer).min(self.guard);
-        if self.extended.is_some() { own.min(self.extension_deadline()) } else { own }
+        if self.extended.is_none() {
+            return own;
+        }
+        cold_path();
+        own.min(self.extension_deadline())
     }
 
     /// Accepts a message to send.

@@ -1,5 +1,7 @@
 //! Finds the association of a packet, and handles packets that belong to none (RFC 9260 §8.4, §8.5).
 
+use std::hint::cold_path;
+
 use smallvec::smallvec;
 
 use super::Endpoint;
@@ -178,9 +180,11 @@ impl Endpoint {
         self.last = Some(index);
         let moved = association.extended.is_some() && association.moved();
         if moved {
+            cold_path();
             self.unlink(index);
         }
         if setting_up || moved {
+            cold_path();
             // INIT ACK may name further addresses, and ASCONF may change them.
             self.link(index);
         }

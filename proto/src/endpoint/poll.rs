@@ -1,6 +1,7 @@
 //! The outputs of an endpoint, and the timers that are due.
 
 use std::collections::VecDeque;
+use std::hint::cold_path;
 
 use super::Endpoint;
 use crate::shutdown::State;
@@ -14,6 +15,7 @@ impl Endpoint {
         if !self.answers.is_empty()
             && let Some((packet, purpose)) = self.answers.pop_front()
         {
+            cold_path();
             return Output::Transmit(
                 packet,
                 Reason { purpose, path: None, limit: Limit::Control, oversize: false },
@@ -24,6 +26,7 @@ impl Endpoint {
                 self.tell_full(index);
             }
             let Some(association) = &mut self.associations[index] else {
+                cold_path();
                 self.ready.pop();
                 continue;
             };
@@ -34,11 +37,13 @@ impl Endpoint {
                 return Output::Transmit(packet, reason);
             }
             if let Some(note) = association.settle(now) {
+                cold_path();
                 return Output::Note(note);
             }
             self.ready.pop();
             self.agenda.set(index, association.deadline(now));
             if association.state() == State::Closed {
+                cold_path();
                 self.unlink(index);
             }
         }

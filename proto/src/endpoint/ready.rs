@@ -1,6 +1,7 @@
 //! The associations that may have an output.
 
 use std::collections::VecDeque;
+use std::hint::cold_path;
 
 /// Places of associations, in the order in which they were woken. Most endpoints have one association, so the first
 /// place is kept apart from the others.
@@ -20,7 +21,11 @@ impl Ready {
     /// The place that was woken last.
     #[inline]
     pub(super) fn last(&self) -> Option<usize> {
-        if self.others.is_empty() { self.first } else { self.others.back().copied() }
+        if self.others.is_empty() {
+            return self.first;
+        }
+        cold_path();
+        self.others.back().copied()
     }
 
     /// Adds a place behind all others.
@@ -28,14 +33,21 @@ impl Ready {
     pub(super) fn push(&mut self, place: usize) {
         match self.first {
             None => self.first = Some(place),
-            Some(_) => self.others.push_back(place),
+            Some(_) => {
+                cold_path();
+                self.others.push_back(place);
+            }
         }
     }
 
     /// Removes the first place.
     #[inline]
     pub(super) fn pop(&mut self) {
-        self.first = if self.others.is_empty() { None } else { self.others.pop_front() };
+        self.first = None;
+        if !self.others.is_empty() {
+            cold_path();
+            self.first = self.others.pop_front();
+        }
     }
 
     /// The number of places.

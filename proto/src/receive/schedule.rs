@@ -1,5 +1,7 @@
 //! When the next SACK is due (RFC 9260 §6.2).
 
+use std::hint::cold_path;
+
 use smallvec::SmallVec;
 
 use super::Receiver;
@@ -128,6 +130,7 @@ impl Receiver {
     #[inline]
     fn turn_to(&mut self, path: PathId) {
         if path != self.from {
+            cold_path();
             self.turn_away(path);
         }
     }

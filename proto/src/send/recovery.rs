@@ -1,5 +1,7 @@
 //! Fast Recovery, for the association or for each path. Both are the same code with different indices.
 
+use std::hint::cold_path;
+
 use crate::Tsn;
 use crate::mechanisms::{ExitPoint, Mechanisms, Recovery};
 use crate::path::{PathId, Paths};
@@ -67,6 +69,7 @@ impl Recoveries {
         let (by_path, until_exit) = (self.by_path(), self.rule == FastRecovery::UntilExit);
         for (index, of) in self.of.iter_mut().enumerate() {
             let Some(exit) = of.point else { continue };
+            cold_path();
             let earliest = || paths.get(PathId(index as u16)).earliest;
             let alone = by_path && until_exit && earliest().is_none_or(|earliest| earliest.after(exit));
             if !point.before(exit) || alone {

@@ -1,6 +1,8 @@
 //! Processing of a SACK, in order: acknowledgements, growth of windows, missing reports, cuts of windows, timers, and rights to
 //! send.
 
+use std::hint::cold_path;
+
 use super::{SendContext, Sender};
 use crate::mechanisms::{EarlyRetransmit, GrowthFlight};
 use crate::output::NoteKind;
@@ -35,10 +37,12 @@ impl Sender {
         let mechanisms = &around.config.mechanisms;
         let digest = match self.outstanding.digest(sack, says, mechanisms, around.now, around.paths) {
             SackOutcome::Old => {
+                cold_path();
                 self.uncouple();
                 return Answer::Ignored;
             }
             SackOutcome::Impossible => {
+                cold_path();
                 self.uncouple();
                 return Answer::Impossible;
             }
@@ -51,9 +55,11 @@ impl Sender {
         }
         self.recoveries.acknowledged(self.outstanding.point(), around.paths);
         if around.paths.keeps_order() {
+            cold_path();
             self.hear_order(sack, around);
         }
         if digest.advanced && (digest.fast_acked || digest.resent_acked) {
+            cold_path();
             self.rights.arm(digest.fast_acked);
         }
         self.undo_spurious(around);
@@ -70,6 +76,7 @@ impl Sender {
         self.note_peer_window(around);
         self.answer_probe(around);
         if self.queue.ledger.is_some() || self.queue.interleaving.is_some() {
+            cold_path();
             self.review(around);
         }
         self.go_on(digest.plain.is_some(), around);
@@ -86,6 +93,7 @@ impl Sender {
 
     /// Windows grow, chunks are marked, and windows are cut. Growth comes before the marks, unless marked chunks must
     /// not count as in flight for the growth.
+    #[inline(never)]
     fn grow_and_mark(&mut self, digest: &Digest, around: &mut SendContext<'_>) {
         let unmarked = grows_by_unmarked(around.config);
         if !unmarked {
@@ -125,6 +133,7 @@ impl Sender {
             view.errors = 0;
         }
         if tally.also_timed {
+            cold_path();
             around.paths.note_rto(id, around.now, around.notes);
         }
         if let Some(rtt) = tally.rtt {
@@ -148,6 +157,7 @@ impl Sender {
         };
         around.paths.grow(id, &acked, around.notes);
         if around.paths.view(id).estimates.is_some() {
+            cold_path();
             around.paths.estimate_from_sack(id, newly, tally.rtt, around.now, around.config);
         }
         for route in [&mut self.routes.new, &mut self.routes.fast, &mut self.routes.timeout] {
@@ -254,6 +264,7 @@ impl Sender {
         if !self.probing {
             return;
         }
+        cold_path();
         let Some(tsn) = self.outstanding.only() else {
             self.probing = false;
             return;

@@ -6,6 +6,8 @@
 //! is taken back: the window, its threshold and RTO are restored, and chunks that the timer marked and that were not sent
 //! again yet count as in flight again. Detection follows RFC 3522, the response RFC 4015; both were written for TCP.
 
+use std::hint::cold_path;
+
 use super::{SendContext, Sender};
 use crate::extension::clock;
 use crate::mechanisms::SpuriousLosses;
@@ -31,6 +33,7 @@ impl Sender {
     /// Takes the cuts back that this SACK proves to be needless.
     pub(super) fn undo_spurious(&mut self, around: &mut SendContext<'_>) {
         let RttSamples::Echoed(echo) = around.paths.samples else { return };
+        cold_path();
         for id in around.paths.ids() {
             let Some(suspect) = around.paths.get(id).suspect else { continue };
             if self.outstanding.is_unacknowledged(suspect.tsn) {

@@ -3,6 +3,8 @@
 //! They take at most a hundredth of the bytes that the association sends, and no timer: a SACK is what lets a pair leave. A packet of a pair
 //! that is lost is no error of the path; the HEARTBEATs of RFC 9260 §8.3 judge it.
 
+use std::hint::cold_path;
+
 use super::update::headers;
 use crate::path::health::HeartbeatFor;
 use crate::path::{PathId, PathState, Paths};
@@ -21,6 +23,7 @@ impl Paths {
     #[inline]
     pub(crate) fn ask_for_pairs(&mut self, now: Time) {
         if self.needs.packet_pair {
+            cold_path();
             self.ask_for_due_pairs(now);
         }
     }

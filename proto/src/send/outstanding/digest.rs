@@ -1,5 +1,7 @@
 //! What a SACK newly acknowledges (RFC 9260 §6.2.1, §7.2.4). The cost depends on what is new in it, not on how much is outstanding.
 
+use std::hint::cold_path;
+
 use super::copies;
 use super::points::PointCount;
 use super::{ChunkState, Outstanding, Sent};
@@ -86,10 +88,12 @@ impl Outstanding {
         let covered = sack.cumulative.distance_from(self.point());
         // A SACK from before a reset of the TSNs lies half the number space away.
         if covered >= 1 << 31 {
+            cold_path();
             return SackOutcome::Old;
         }
         let last = sack.gaps.iter().map(|gap| u32::from(gap.end)).max().unwrap_or(0);
         if covered as usize + last as usize > self.ring.len() {
+            cold_path();
             return SackOutcome::Impossible;
         }
         paths.begin_tallies();
@@ -147,6 +151,7 @@ impl Outstanding {
     }
 
     /// Takes in any SACK, which covers so many chunks. `reports`: the SACK itself, if its Gap Ack Blocks count.
+    #[inline(never)]
     fn take_any(
         &mut self,
         covered: u32,
