@@ -8,7 +8,9 @@ use std::fmt::Write;
 use anabranch_proto::{Duration, Time};
 use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::{Scenario, Start};
-use anabranch_sim::trace::{Detail, Names, Observer, QueueChange, Record, Side, Wants};
+use anabranch_sim::trace::{
+    Detail, Names, Observer, QueueChange, QueueLengths, QueueRecord, Record, Side, Wants,
+};
 use anabranch_sim::{RunOptions, run};
 
 /// All records of a run, but for the contents of packets: cookies and heartbeats carry times.
@@ -109,6 +111,7 @@ struct Apart {
     sources: BTreeMap<String, String>,
     /// Whether records came together.
     together: bool,
+    lengths: QueueLengths,
 }
 
 impl Apart {
@@ -149,11 +152,13 @@ impl Observer for Apart {
         }
     }
 
-    fn queues(&mut self, changes: &[QueueChange]) {
-        self.together |= !changes.is_empty();
-        for QueueChange { at, link, queue } in changes {
+    fn queues(&mut self, records: &[QueueRecord]) {
+        self.together |= records.iter().any(|record| !matches!(record, QueueRecord::Ended(_)));
+        let mut lengths = std::mem::take(&mut self.lengths);
+        lengths.each(records, |QueueChange { at, link, queue }| {
             self.add(format!("queue {link}"), &format!("{at:?} {queue:?}"));
-        }
+        });
+        self.lengths = lengths;
     }
 
     fn wants(&self) -> Wants {

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use anabranch_proto::policy::Why;
-use anabranch_proto::{Blocked, PathState, Time};
+use anabranch_proto::{Blocked, NoteKind, PathId, PathState, Time};
 use anabranch_sim::trace::{
-    Detail, Details, FrameKind, Names, Observer, QueueChange, RadioFrame, Record, Side, Wants,
+    Detail, Details, FrameKind, Names, Observer, QueueLengths, QueueRecord, RadioFrame, Record, Side, Wants,
 };
 
 use super::points::Points;
@@ -23,6 +23,7 @@ pub struct Recorder {
     pub(super) flows: Vec<FlowRecord>,
     pub(super) links: Vec<LinkRecord>,
     pub(super) channels: Vec<ChannelRecord>,
+    lengths: QueueLengths,
 }
 
 /// The frames of a channel of IEEE 802.11.
@@ -117,23 +118,35 @@ pub(super) struct LinkRecord {
 pub(super) struct Rate {
     interval: u64,
     bytes: Vec<u64>,
+    /// When the last interval ends.
+    end: u64,
 }
 
 impl Rate {
     fn new() -> Self {
-        Rate { interval: 1_000_000, bytes: Vec::new() }
+        Rate { interval: 1_000_000, bytes: Vec::new(), end: 0 }
     }
 
+    /// Adds bytes at `at` nanoseconds, which is not before the last ones.
+    #[inline]
     fn add(&mut self, at: u64, bytes: u64) {
+        if at >= self.end {
+            self.begin(at);
+        }
+        if let Some(last) = self.bytes.last_mut() {
+            *last += bytes;
+        }
+    }
+
+    /// Begins the interval of this time.
+    fn begin(&mut self, at: u64) {
         while at / self.interval >= BINS as u64 {
             self.interval *= 2;
             self.bytes = self.bytes.chunks(2).map(|pair| pair.iter().sum()).collect();
         }
-        let bin = (at / self.interval) as usize;
-        if self.bytes.len() <= bin {
-            self.bytes.resize(bin + 1, 0);
-        }
-        self.bytes[bin] += bytes;
+        let intervals = at / self.interval + 1;
+        self.bytes.resize(intervals as usize, 0);
+        self.end = intervals * self.interval;
     }
 
     /// The middle of each interval in nanoseconds, and its rate in bit/s.
@@ -158,7 +171,24 @@ impl PathRecord {
         }
     }
 
+    #[inline]
+    fn window(&mut self, at: u64, cwnd: u64, ssthresh: u64, flight: u64) {
+        self.cwnd.push(at, cwnd as f64);
+        self.flight.push(at, flight as f64);
+        if ssthresh != u64::MAX {
+            self.ssthresh.push(at, ssthresh as f64);
+        }
+    }
+
+    /// It carries a piece of data.
+    #[inline]
+    fn carry(&mut self, at: u64, number: f64, size: u32, why: Why) {
+        self.sent(why).push(at, number);
+        self.rate.add(at, u64::from(size));
+    }
+
     /// The chunks that are sent for a reason.
+    #[inline]
     fn sent(&mut self, why: Why) -> &mut Points {
         let known = self.sent.iter().position(|(of, ..)| *of == why);
         let place = known.unwrap_or_else(|| {
@@ -197,20 +227,14 @@ impl FlowRecord {
         }
     }
 
-    /// The path with this name. `latest` is the one of the detail before among those that come together, with its place: then the
-    /// names need no comparison.
-    #[inline(always)]
-    fn path<'n>(&mut self, name: Option<&'n str>, latest: &mut Option<(&'n str, usize)>) -> &mut PathRecord {
-        let name = name.unwrap_or("");
-        let place = match *latest {
-            Some((same, place)) if std::ptr::eq(same, name) => place,
-            _ => self.place(name),
-        };
-        *latest = Some((name, place));
+    /// The path with this name.
+    fn path(&mut self, name: Option<&str>) -> &mut PathRecord {
+        let place = self.place(name);
         &mut self.paths[place].1
     }
 
-    fn place(&mut self, name: &str) -> usize {
+    fn place(&mut self, name: Option<&str>) -> usize {
+        let name = name.unwrap_or("");
         let place = self.paths.partition_point(|(known, _)| known.as_str() < name);
         if self.paths.get(place).is_none_or(|(known, _)| known != name) {
             self.paths.insert(place, (name.to_owned(), PathRecord::new()));
@@ -218,26 +242,54 @@ impl FlowRecord {
         place
     }
 
-    // The details that come together are many, so this is part of their loop.
-    #[inline(always)]
-    fn note<'n>(
-        &mut self,
-        at: u64,
-        path: Option<&'n str>,
-        detail: &Detail,
-        latest: &mut Option<(&'n str, usize)>,
-    ) {
-        match detail {
-            Detail::Window { cwnd, ssthresh, flight, marked, .. } => {
-                let path = self.path(path, latest);
-                path.cwnd.push(at, *cwnd as f64);
-                path.flight.push(at, (flight + marked) as f64);
-                if *ssthresh != u64::MAX {
-                    path.ssthresh.push(at, *ssthresh as f64);
+    /// The place of a path. Most details concern the same path as the one before: `latest` with its place.
+    #[inline]
+    fn known(&mut self, path: PathId, details: &Details<'_>, latest: &mut Option<(PathId, usize)>) -> usize {
+        match *latest {
+            Some((same, place)) if same == path => place,
+            _ => {
+                let place = self.place(details.name(path));
+                *latest = Some((path, place));
+                place
+            }
+        }
+    }
+
+    /// Details that come together. They are many, so the most frequent notes are recorded as they are.
+    fn details(&mut self, details: &Details<'_>) {
+        let mut latest = None;
+        for note in details.notes.into_iter().flatten() {
+            let at = note.at.as_nanos();
+            match note.kind {
+                NoteKind::Window { path, cwnd, ssthresh, flight, marked } => {
+                    let place = self.known(path, details, &mut latest);
+                    self.paths[place].1.window(at, cwnd, ssthresh, flight + marked);
+                }
+                NoteKind::PeerWindow { bytes } => self.peer_window.push(at, bytes as f64),
+                NoteKind::Sent { path, tsn, size, why } => {
+                    let number = self.number(u64::from(tsn.0));
+                    let place = self.known(path, details, &mut latest);
+                    self.paths[place].1.carry(at, number, size, why);
+                }
+                NoteKind::Acked { cumulative } => self.acked(at, u64::from(cumulative.0)),
+                ref kind => {
+                    if let Some((path, detail)) = Detail::of(kind) {
+                        self.detail(at, path.and_then(|path| details.name(path)), &detail);
+                        // A path that is new stands before others.
+                        latest = None;
+                    }
                 }
             }
+        }
+    }
+
+    fn detail(&mut self, at: u64, path: Option<&str>, detail: &Detail) {
+        match detail {
+            Detail::Window { cwnd, ssthresh, flight, marked, .. } => {
+                self.path(path).window(at, *cwnd, *ssthresh, flight + marked);
+            }
             Detail::Rto { rto, srtt } => {
-                let path = self.path(path, latest);
+                let path = self.path(path);
                 path.rto.push(at, rto.as_secs_f64());
                 if let Some(srtt) = srtt {
                     path.srtt.push(at, srtt.as_secs_f64());
@@ -246,14 +298,9 @@ impl FlowRecord {
             Detail::PeerWindow { bytes } => self.peer_window.push(at, *bytes as f64),
             Detail::Sent { number, size, why } => {
                 let number = self.number(*number);
-                let path = self.path(path, latest);
-                path.sent(*why).push(at, number);
-                path.rate.add(at, u64::from(*size));
+                self.path(path).carry(at, number, *size, *why);
             }
-            Detail::Acked { cumulative } if self.first.is_some() => {
-                let number = self.number(*cumulative);
-                self.acked.push(at, number);
-            }
+            Detail::Acked { cumulative } => self.acked(at, *cumulative),
             Detail::Blocked(by) => {
                 self.blocked = *by;
                 self.waits(at);
@@ -264,12 +311,19 @@ impl FlowRecord {
                 self.down = self.active.values().all(|active| !active);
                 self.waits(at);
             }
-            Detail::Acked { .. }
-            | Detail::Marked { .. }
+            Detail::Marked { .. }
             | Detail::Route { .. }
             | Detail::Timeout
             | Detail::Timer { .. }
             | Detail::Received { .. } => {}
+        }
+    }
+
+    #[inline]
+    fn acked(&mut self, at: u64, cumulative: u64) {
+        if self.first.is_some() {
+            let number = self.number(cumulative);
+            self.acked.push(at, number);
         }
     }
 
@@ -321,10 +375,10 @@ impl Observer for Recorder {
         let at = at.as_nanos();
         match record {
             Record::Detail { flow, side: Side::Client, path, detail } => {
-                self.flows[*flow].note(at, *path, detail, &mut None)
+                self.flows[*flow].detail(at, *path, detail);
             }
             Record::Queued { link, queue, .. } | Record::Departed { link, queue } => {
-                self.queue(at, *link, queue.packets);
+                self.links[*link].queue.push(at, f64::from(queue.packets));
             }
             Record::Air { channel, frame, .. } => {
                 let key = (kind(frame), frame.from as usize);
@@ -344,26 +398,19 @@ impl Observer for Recorder {
 
     fn details(&mut self, details: &Details<'_>) {
         if details.side == Side::Client {
-            let flow = &mut self.flows[details.flow];
-            let mut latest = None;
-            details.each(|at, path, detail| flow.note(at.as_nanos(), path, detail, &mut latest));
+            self.flows[details.flow].details(details);
         }
     }
 
-    fn queues(&mut self, changes: &[QueueChange]) {
-        for change in changes {
-            self.queue(change.at.as_nanos(), change.link, change.queue.packets);
-        }
+    fn queues(&mut self, records: &[QueueRecord]) {
+        let Recorder { links, lengths, .. } = self;
+        lengths.each(records, |change| {
+            links[change.link].queue.push(change.at.as_nanos(), f64::from(change.queue.packets));
+        });
     }
 
     fn wants(&self) -> Wants {
         Wants::UNORDERED
-    }
-}
-
-impl Recorder {
-    fn queue(&mut self, at: u64, link: usize, packets: u32) {
-        self.links[link].queue.push(at, f64::from(packets));
     }
 }
 

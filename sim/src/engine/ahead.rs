@@ -4,8 +4,6 @@
 //! The results stay the same. No other packet can reach the next link earlier, a packet that would be lost or dropped
 //! waits for its event, and no packet runs ahead of a moment at which an observer looks or something changes.
 
-use std::hint::cold_path;
-
 use anabranch_proto::Time;
 
 use super::{Engine, RADIO};
@@ -52,24 +50,37 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
     pub(super) fn look_ahead(&mut self) {
         let change = self.changes.peek().map_or(Time::NEVER, |change| change.at);
         let pause = self.pauses.peek().copied().unwrap_or(Time::NEVER);
-        let watched = self.observed.as_ref().is_some_and(Observed::shows_links) || self.extra_polls;
-        self.ahead.until = if watched { Time::ZERO } else { change.min(pause).min(self.ahead.stop) };
+        let runs = self.observed.as_ref().is_none_or(Observed::lets_run_ahead) && !self.extra_polls;
+        self.ahead.until = if runs { change.min(pause).min(self.ahead.stop) } else { Time::ZERO };
     }
 
     /// A link sends a packet. Either its arrival becomes an event, or it passes and is offered to the next link at
     /// once.
     #[inline(always)]
     pub(super) fn carry(&mut self, mut link: usize, mut carried: Carried) {
+        if self.observed.is_some() {
+            return self.carry_observed(link, carried);
+        }
         while let Some(next) = self.pass(link, &mut carried) {
             link = next;
         }
         if self.links[link].carry(carried) {
             self.await_head(link);
         }
-        if self.observed.is_some() {
-            cold_path();
-            self.show_queued(link);
+    }
+
+    /// The same, shown to an observer.
+    #[cold]
+    fn carry_observed(&mut self, mut link: usize, mut carried: Carried) {
+        self.show_stay(link, &carried);
+        while let Some(next) = self.pass(link, &mut carried) {
+            link = next;
+            self.show_stay(link, &carried);
         }
+        if self.links[link].carry(carried) {
+            self.await_head(link);
+        }
+        self.show_queued(link);
     }
 
     /// Lets the packet pass to the next link, which is returned, if it can be offered there already.

@@ -126,7 +126,8 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
             false => (flow, Side::Server),
         };
         let sides = flow_of.iter().enumerate().map(|(agent, flow)| side(agent, *flow)).collect();
-        let observed = observer.map(|observer| Observed::new(observer, sides, &routes, batches));
+        let certain = show::certain(&links, &changes);
+        let observed = observer.map(|observer| Observed::new(observer, sides, &routes, batches, certain));
         let others = links.len() + agents.len() + 2;
         let parts = ChannelParts::new(channels.iter().map(Medium::parts), others);
         let mut engine = Engine {

@@ -2,11 +2,19 @@
 
 use anabranch_proto::{PathId, Reason, Time};
 
-use super::Engine;
+use super::{Change, Engine};
 use crate::medium::Medium;
-use crate::medium::wire::{Direction, DropCause};
+use crate::medium::wire::{Carried, Direction, DropCause};
+use crate::observe::observed::Observed;
 use crate::observe::trace::Detail;
 use crate::transport::{Agent, Frame};
+
+/// By link direction: whether it is certain when a packet leaves the queue as soon as it comes.
+pub(super) fn certain(links: &[Direction], changes: &[Change]) -> Vec<bool> {
+    let mut certain: Vec<_> = links.iter().map(Direction::is_plain).collect();
+    changes.iter().for_each(|change| certain[change.link] = false);
+    certain
+}
 
 impl<A: Agent, M: Medium> Engine<'_, A, M> {
     #[cold]
@@ -16,11 +24,22 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
         self.channels[channel].take_shown(&mut |frame, packet| observed.air(now, channel, frame, packet));
     }
 
-    #[cold]
+    #[inline]
     pub(super) fn show_sent(&mut self, agent: usize, frame: &Frame, reason: Reason) {
-        let Some(observed) = self.observed.as_mut().filter(|observed| observed.wants_packets()) else {
-            return;
-        };
+        if self.shows_packets() {
+            self.show_packet_sent(agent, frame, reason);
+        }
+    }
+
+    /// Whether the observer is shown packets.
+    #[inline]
+    fn shows_packets(&self) -> bool {
+        self.observed.as_ref().is_some_and(Observed::wants_packets)
+    }
+
+    #[cold]
+    fn show_packet_sent(&mut self, agent: usize, frame: &Frame, reason: Reason) {
+        let Some(observed) = &mut self.observed else { return };
         let path = reason.path.and_then(|path| self.agents[agent].path_name(path));
         observed.sent(self.now, agent, path, reason, frame);
     }
@@ -55,7 +74,7 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
     fn tell_kept(&mut self, agent: usize) {
         let Engine { agents, observed, .. } = self;
         if let Some(observed) = observed.as_mut().filter(|observed| observed.batches()) {
-            agents[agent].tell_kept(&mut |notes, names| observed.details(agent, notes, names));
+            agents[agent].tell_kept(&mut |notes, paths| observed.details(agent, notes, paths));
         }
     }
 
@@ -63,14 +82,13 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
     #[cold]
     pub(super) fn show_kept(&mut self) {
         (0..self.agents.len()).for_each(|agent| self.tell_kept(agent));
-        if let Some(observed) = &mut self.observed {
-            observed.show_queues();
-        }
+        let Some(observed) = self.observed.as_mut().filter(|observed| observed.batches()) else { return };
+        observed.end_queues(self.now, |link| self.links[link].counters().offered);
     }
 
     /// An event of this entity is next. What left queues before it is shown: all of it in order of time, or only what left the
     /// link of the event.
-    #[cold]
+    #[inline]
     pub(super) fn show_before(&mut self, entity: usize) {
         let Some(observed) = &self.observed else { return };
         if !observed.batches() {
@@ -92,11 +110,16 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
         }
     }
 
-    #[cold]
+    #[inline]
     pub(super) fn show_delivery(&mut self, link: usize, frame: &Frame) {
-        let Some(observed) = self.observed.as_mut().filter(|observed| observed.wants_packets()) else {
-            return;
-        };
+        if self.shows_packets() {
+            self.show_packet_delivered(link, frame);
+        }
+    }
+
+    #[cold]
+    fn show_packet_delivered(&mut self, link: usize, frame: &Frame) {
+        let Some(observed) = &mut self.observed else { return };
         observed.delivered(self.now, link, frame, &self.routes);
     }
 
@@ -122,8 +145,23 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
         }
     }
 
-    #[cold]
+    /// A packet is sent on a link. If it is certain when it leaves the queue, that is shown at once.
+    #[inline]
+    pub(super) fn show_stay(&mut self, link: usize, carried: &Carried) {
+        if let Some(observed) = self.observed.as_mut().filter(|observed| observed.is_certain(link)) {
+            observed.came(self.now, link, carried);
+        }
+    }
+
+    #[inline]
     pub(super) fn show_queued(&mut self, link: usize) {
+        if self.observed.as_ref().is_some_and(|observed| !observed.is_certain(link)) {
+            self.show_newest(link);
+        }
+    }
+
+    #[cold]
+    fn show_newest(&mut self, link: usize) {
         let Some(observed) = &mut self.observed else { return };
         let direction = &self.links[link];
         observed.leaves = observed.leaves.min(direction.leaves());
@@ -138,10 +176,13 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
         }
     }
 
-    /// Shows the packets that have left any queue by now, in order of time with all other records.
+    /// Shows the packets that have left any queue by now, in order of time with all other records, or link by link.
     #[cold]
     pub(super) fn show_all_departures(&mut self) {
         let now = self.now;
+        if self.observed.as_ref().is_some_and(Observed::batches) {
+            return (0..self.links.len()).for_each(|link| self.show_departures(link, now));
+        }
         let next = |links: &[Direction]| links.iter().enumerate().map(|(link, d)| (d.leaves(), link)).min();
         if self.observed.as_ref().is_none_or(|observed| !observed.shows_links() || observed.leaves > now) {
             return;
@@ -156,12 +197,18 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
     }
 
     /// Shows the packets that have left the queue of a link up to `until`.
-    #[cold]
+    #[inline]
     pub(super) fn show_departures(&mut self, link: usize, until: Time) {
-        let Some(observed) = self.observed.as_mut().filter(|observed| observed.shows_links()) else { return };
-        if self.links[link].leaves() > until {
-            return;
+        if self.observed.as_ref().is_some_and(|observed| observed.shows_departures(link))
+            && self.links[link].leaves() <= until
+        {
+            self.show_departed(link, until);
         }
+    }
+
+    #[cold]
+    fn show_departed(&mut self, link: usize, until: Time) {
+        let Some(observed) = &mut self.observed else { return };
         self.links[link].depart(until, |at, queue, next| {
             observed.departed(at, link, queue, next);
         });

@@ -7,6 +7,7 @@ mod json;
 pub(crate) mod observed;
 pub(crate) mod perfetto;
 pub(crate) mod qlog;
+mod queues;
 pub(crate) mod series;
 pub mod trace;
 pub mod words;

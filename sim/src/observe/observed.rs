@@ -10,12 +10,12 @@ use crate::engine::{ARRIVED, NO_ROUTE};
 use crate::medium::wire::Occupancy;
 use crate::medium::wire::{Carried, DropCause};
 use crate::observe::trace::{
-    Contents, Detail, Details, Observer, Origin, PacketView, QueueChange, QueueLength, RadioFrame, Record,
-    Side, Wait, Wants,
+    Contents, Detail, Details, Observer, Origin, PacketView, QueueChange, QueueLength, QueueRecord,
+    RadioFrame, Record, Side, Wait, Wants,
 };
 use crate::transport::{Body, Frame};
 
-/// Changes of queues that are shown together.
+/// So many records of queues are shown together at least.
 const BATCH: usize = 512;
 /// After so many polls an agent tells the details that it has kept.
 const POLLS: u32 = 31;
@@ -33,8 +33,12 @@ pub(crate) struct Observed<'a> {
     pub(crate) leaves: Time,
     /// Whether the observer takes many records together; then it uses no packets.
     batches: bool,
-    /// Changes of queues that were not shown yet.
-    queues: Vec<QueueChange>,
+    /// By link direction: whether the record of a packet that comes says when it leaves the queue.
+    certain: Vec<bool>,
+    /// What happened to queues and was not shown yet. Packets that run ahead come after now.
+    queues: Vec<QueueRecord>,
+    /// They are shown when there are so many.
+    enough: usize,
     /// By agent: how often it was polled since it told its details.
     polls: Vec<u32>,
     origins: Origins,
@@ -129,12 +133,14 @@ impl Blocking {
 }
 
 impl<'a> Observed<'a> {
-    /// Reports to `observer`. `agents` lists the flow and the end of each agent, `routes` is the table of routes.
+    /// Reports to `observer`. `agents` lists the flow and the end of each agent, `routes` is the table of routes. `certain`: by link
+    /// direction, whether it is certain when a packet leaves the queue as soon as it comes.
     pub(crate) fn new(
         observer: &'a mut dyn Observer,
         agents: Vec<(usize, Side)>,
         routes: &[u32],
         batches: bool,
+        certain: Vec<bool>,
     ) -> Self {
         let ways = ways(routes, &agents);
         let read = vec![0; agents.len()];
@@ -146,7 +152,9 @@ impl<'a> Observed<'a> {
             reads,
             leaves: Time::ZERO,
             batches,
+            certain: certain.into_iter().map(|certain| certain && batches && lengths).collect(),
             queues: Vec::with_capacity(if batches { BATCH } else { 0 }),
+            enough: BATCH,
             polls: vec![0; agents.len()],
             origins: Origins::default(),
             ways,
@@ -171,6 +179,12 @@ impl<'a> Observed<'a> {
         self.packets || self.lengths
     }
 
+    /// Whether departures from this link are shown when they happen.
+    #[inline]
+    pub(crate) fn shows_departures(&self, link: usize) -> bool {
+        self.shows_links() && !self.certain[link]
+    }
+
     /// Whether the observer takes many records together.
     pub(crate) fn batches(&self) -> bool {
         self.batches
@@ -188,29 +202,61 @@ impl<'a> Observed<'a> {
         *polls == 0 && self.batches
     }
 
+    /// Whether the record of a packet that comes to this link says when it leaves the queue.
+    #[inline]
+    pub(crate) fn is_certain(&self, link: usize) -> bool {
+        self.certain[link]
+    }
+
+    /// Whether packets may run ahead: nothing is shown of links, or no more than when packets come and leave.
+    pub(crate) fn lets_run_ahead(&self) -> bool {
+        !self.shows_links() || self.certain.iter().all(|certain| *certain)
+    }
+
     /// Details that an agent has kept.
-    pub(crate) fn details<'b>(
-        &mut self,
-        agent: usize,
-        notes: &'b VecDeque<Note>,
-        names: &'b dyn Fn(PathId) -> Option<&'b str>,
-    ) {
+    pub(crate) fn details(&mut self, agent: usize, notes: [&[Note]; 2], paths: &[(PathId, Option<&str>)]) {
         let (flow, side) = self.agents[agent];
-        self.observer.details(&Details { flow, side, notes, names });
+        self.observer.details(&Details { flow, side, notes, paths });
+    }
+
+    /// A packet has come to a link from which it is certain when it leaves.
+    #[inline]
+    pub(crate) fn came(&mut self, now: Time, link: usize, carried: &Carried) {
+        let (at, leaves) = carried.stay();
+        let (number, size) = (carried.offered, carried.frame.size);
+        self.keep(now, QueueRecord::Came { at, leaves, number, link: link as u32, size });
     }
 
     /// The queue of a link has changed, for an observer that takes changes together.
     pub(crate) fn changed(&mut self, at: Time, link: usize, queue: &Occupancy) {
-        if self.queues.len() == BATCH {
-            self.show_queues();
-        }
-        self.queues.push(QueueChange { at, link, queue: length(queue) });
+        self.keep(at, QueueRecord::Changed(QueueChange { at, link, queue: length(queue) }));
     }
 
-    /// Shows the changes of queues that are left.
-    pub(crate) fn show_queues(&mut self) {
+    #[inline]
+    fn keep(&mut self, now: Time, record: QueueRecord) {
+        if self.queues.len() >= self.enough {
+            self.show_queues(now);
+        }
+        self.queues.push(record);
+    }
+
+    /// Shows what has happened to queues up to now.
+    fn show_queues(&mut self, now: Time) {
+        let later: Vec<_> = self.queues.extract_if(.., |record| record.at() > now).collect();
         self.observer.queues(&self.queues);
         self.queues.clear();
+        self.queues.extend(later);
+        self.enough = BATCH.max(2 * self.queues.len());
+    }
+
+    /// The run is over. `offered` is the number of packets that were offered to a link direction.
+    pub(crate) fn end_queues(&mut self, now: Time, offered: impl Fn(usize) -> u64) {
+        self.queues.retain(|record| match *record {
+            QueueRecord::Came { number, link, .. } => number <= offered(link as usize),
+            _ => true,
+        });
+        self.queues.push(QueueRecord::Ended(now));
+        self.show_queues(now);
     }
 
     /// The application of an agent has read data.

@@ -18,7 +18,7 @@ use super::columns::{
 };
 use super::held::{Change, HeldData};
 use crate::observe::trace::{
-    Detail, DropCause, Names, Observer, QueueChange, QueueLength, Record, Side, Wants,
+    Detail, DropCause, Names, Observer, QueueLength, QueueLengths, QueueRecord, Record, Side, Wants,
 };
 use Cell::{Fraction, Nothing, Number, Seconds, Text};
 
@@ -35,6 +35,7 @@ pub struct CsvSeries {
     reading: Vec<Reading>,
     /// By flow: the chunks that its receiver holds.
     held: Vec<HeldData>,
+    lengths: QueueLengths,
     /// The open files with the names of their series, by owner: flows, then links.
     files: Vec<Vec<(&'static str, BufWriter<File>)>>,
     /// The row that is being written.
@@ -54,6 +55,7 @@ impl CsvSeries {
             tcp: Vec::new(),
             reading: Vec::new(),
             held: Vec::new(),
+            lengths: QueueLengths::default(),
             files: Vec::new(),
             row: Vec::new(),
             failed: None,
@@ -252,10 +254,10 @@ impl Observer for CsvSeries {
         }
     }
 
-    fn queues(&mut self, changes: &[QueueChange]) {
-        for change in changes {
-            self.queue(change.at, change.link, change.queue);
-        }
+    fn queues(&mut self, records: &[QueueRecord]) {
+        let mut lengths = std::mem::take(&mut self.lengths);
+        lengths.each(records, |change| self.queue(change.at, change.link, change.queue));
+        self.lengths = lengths;
     }
 
     fn wants(&self) -> Wants {

@@ -1,11 +1,10 @@
 //! Typed records of a run for its observer. Without an observer they cost one branch.
 
-use std::collections::VecDeque;
-
 use anabranch_proto::policy::Why;
 use anabranch_proto::wire::{Chunk, Packet};
 use anabranch_proto::{Blocked, Duration, Note, NoteKind, PathId, PathState, Reason, Time, Tsn};
 
+pub use super::queues::{QueueChange, QueueLengths, QueueRecord};
 pub use crate::medium::wire::DropCause;
 use crate::transport::foreign::Carried;
 pub use crate::transport::{
@@ -25,9 +24,9 @@ pub trait Observer {
         let Details { flow, side, .. } = *details;
         details.each(|at, path, detail| self.record(at, &Record::Detail { flow, side, path, detail }));
     }
-    /// Changes of queues, for an observer that does without [order](Wants::order): they replace [`Record::Queued`] and
-    /// [`Record::Departed`]. Those of each link direction are in order of time.
-    fn queues(&mut self, _: &[QueueChange]) {}
+    /// What happened to queues, for an observer that does without [order](Wants::order), in place of [`Record::Queued`] and
+    /// [`Record::Departed`]. [`QueueLengths`] computes the lengths.
+    fn queues(&mut self, _: &[QueueRecord]) {}
     /// The records that it uses; others may be left out.
     fn wants(&self) -> Wants {
         Wants { receivers: true, reads: true, ..Wants::PACKETS }
@@ -43,7 +42,7 @@ pub struct Wants {
     pub details: bool,
     /// [`Record::Detail`] of receivers.
     pub receivers: bool,
-    /// [`Record::Queued`] and [`Record::Departed`], or their [changes](Observer::queues).
+    /// [`Record::Queued`] and [`Record::Departed`], or [what replaces them](Observer::queues).
     pub queues: bool,
     /// [`Record::Read`].
     pub reads: bool,
@@ -83,15 +82,16 @@ impl Wants {
 }
 
 /// Details of one end of a flow, in order of time.
-#[expect(missing_debug_implementations, reason = "names are a function")]
+#[derive(Copy, Clone, Debug)]
 pub struct Details<'a> {
     /// The flow.
     pub flow: usize,
     /// The end of the flow.
     pub side: Side,
-    pub(crate) notes: &'a VecDeque<Note>,
-    /// The name of a path.
-    pub(crate) names: &'a dyn Fn(PathId) -> Option<&'a str>,
+    /// The notes of its core: first those of the first slice.
+    pub notes: [&'a [Note]; 2],
+    /// The paths with their names.
+    pub(crate) paths: &'a [(PathId, Option<&'a str>)],
 }
 
 impl<'a> Details<'a> {
@@ -100,27 +100,21 @@ impl<'a> Details<'a> {
     pub fn each(&self, mut tell: impl FnMut(Time, Option<&'a str>, &Detail)) {
         // Most concern the same path as the one before.
         let mut latest: Option<(PathId, Option<&str>)> = None;
-        for note in self.notes {
+        for note in self.notes.into_iter().flatten() {
             let Some((path, detail)) = Detail::of(&note.kind) else { continue };
             let named = |path| {
-                latest.filter(|(before, _)| *before == path).unwrap_or_else(|| (path, (self.names)(path)))
+                latest.filter(|(before, _)| *before == path).unwrap_or_else(|| (path, self.name(path)))
             };
             let path = path.map(named);
             latest = path.or(latest);
             tell(note.at, path.and_then(|(_, name)| name), &detail);
         }
     }
-}
 
-/// The queue of a link direction is so long from now on.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct QueueChange {
-    /// When it changed.
-    pub at: Time,
-    /// The link direction.
-    pub link: usize,
-    /// Its length.
-    pub queue: QueueLength,
+    /// The name of a path.
+    pub fn name(&self, path: PathId) -> Option<&'a str> {
+        self.paths.iter().find(|(known, _)| *known == path)?.1
+    }
 }
 
 /// The names of flows, link directions and channels.
@@ -500,8 +494,8 @@ impl Observer for Vec<&mut dyn Observer> {
         self.iter_mut().for_each(|observer| observer.details(details));
     }
 
-    fn queues(&mut self, changes: &[QueueChange]) {
-        self.iter_mut().for_each(|observer| observer.queues(changes));
+    fn queues(&mut self, records: &[QueueRecord]) {
+        self.iter_mut().for_each(|observer| observer.queues(records));
     }
 
     fn wants(&self) -> Wants {

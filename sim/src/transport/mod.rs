@@ -13,7 +13,6 @@ pub(crate) mod sctp;
 mod site;
 pub(crate) mod tcp;
 
-use std::collections::VecDeque;
 use std::rc::Rc;
 
 use anabranch_proto::wire::{Chunk, Ecn, Packet, Spares};
@@ -38,8 +37,7 @@ use tcp::TcpAgent;
 pub use tcp::{Segment, Sequence, TcpPacket};
 
 /// Hears notes that were kept, and the names of their paths.
-pub(crate) type HearKept<'a> =
-    &'a mut dyn for<'b> FnMut(&'b VecDeque<Note>, &'b dyn Fn(PathId) -> Option<&'b str>);
+pub(crate) type HearKept<'a> = &'a mut dyn FnMut([&[Note]; 2], &[(PathId, Option<&str>)]);
 /// Hears a detail: its time, the path that it concerns with its name, and the detail.
 pub(crate) type Hear<'a> = &'a mut dyn FnMut(Time, Option<(PathId, Option<&str>)>, &Detail);
 

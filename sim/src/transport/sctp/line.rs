@@ -7,6 +7,7 @@ use anabranch_proto::{
     AssociationId, Delivery, Discarded, Duration, Endpoint, Event, Incoming, Message, Note, PathId,
     PathState, PathView, Statistics, Time,
 };
+use smallvec::SmallVec;
 
 use super::codec::through_the_codec;
 use crate::engine::NO_ROUTE;
@@ -252,7 +253,9 @@ impl Line {
             return;
         }
         let paths = self.association.map_or(&[][..], |id| self.endpoint.paths(id));
-        hear(&self.notes, &|path| self.ways.named(paths, path));
+        let named: SmallVec<[_; 4]> = paths.iter().map(|path| (path.id, self.ways.name(path))).collect();
+        let (first, second) = self.notes.as_slices();
+        hear([first, second], &named);
         self.notes.clear();
     }
 

@@ -101,6 +101,11 @@ impl Carried {
     pub(crate) fn arrival(&self) -> Time {
         self.arrival
     }
+
+    /// When it came to the link, and when it leaves the queue.
+    pub(crate) fn stay(&self) -> (Time, Time) {
+        (self.entered, self.departure)
+    }
 }
 
 /// The fate of an offered packet.
@@ -270,6 +275,11 @@ impl Direction {
         };
         self.last = (departure, later(departure, self.delay).max(self.last.1));
         (carried.departure, carried.arrival) = self.last;
+    }
+
+    /// Whether a packet's departure is certain when it comes, until the link changes.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.plain
     }
 
     /// Whether packets may pass here. They may not while the FIFO holds packets, which they would overtake.
