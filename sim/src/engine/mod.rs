@@ -2,8 +2,8 @@
 //!
 //! Entities are numbered: link directions, then agents, then the list of changes, then the parts of channels. Each has one
 //! entry in the agenda; the entry of a part is its next event. On links, a packet costs one event per hop, its
-//! arrival. If all packets of the next link come from this one, a packet runs ahead to that link without an event
-//! while nobody observes (`ahead.rs`). Ties are broken by turns: changes come first, then agents that wait, then the
+//! arrival. If all packets of the next link come from this one, a packet runs ahead to that link without an event,
+//! unless an observer needs to see it there in order (`ahead.rs`). Ties are broken by turns: changes come first, then agents that wait, then the
 //! packet that entered its link first. Entities that never affect each other need no common order, and take turns (`components.rs`).
 //! Departures need no event: before an arrival is handled, every packet whose
 //! departure is due has left its queue.
