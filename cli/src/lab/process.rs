@@ -48,6 +48,8 @@ pub(super) async fn run(directory: &Path, arguments: &[&str], limits: Limits) ->
     let mut child = Command::new(std::env::current_exe()?)
         .args(arguments)
         .current_dir(directory)
+        // Without memory, a panic that collects its backtrace waits for ever.
+        .env("RUST_BACKTRACE", "0")
         .stdin(Stdio::null())
         .stdout(File::create(&output)?)
         .stderr(File::create(&errors)?)

@@ -7,8 +7,6 @@
 //! A duplicate says this only of the path to which the last SACK went. After a failover a duplicate arrives on another path,
 //! because the SACK was lost with the path that failed: it is answered on the path on which it arrived.
 
-use std::hint::cold_path;
-
 use super::Association;
 use crate::Time;
 use crate::path::{PathId, PathState};
@@ -36,7 +34,6 @@ impl Association {
         if !self.config.rehome {
             return from;
         }
-        cold_path();
         let mut to = self.detour.around.filter(|around| around.0 == from).map_or(from, |around| around.1);
         if self.receiver.has_duplicates()
             && self.could_know(from, to, now)
