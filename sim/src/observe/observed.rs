@@ -15,7 +15,7 @@ use crate::observe::trace::{
 };
 use crate::transport::{Body, Frame};
 
-/// So many records of queues are shown together at least.
+/// The least number of records of queues that are shown together.
 const BATCH: usize = 512;
 /// After so many polls an agent tells the details that it has kept.
 const POLLS: u32 = 31;
@@ -37,7 +37,7 @@ pub(crate) struct Observed<'a> {
     certain: Vec<bool>,
     /// What happened to queues and was not shown yet. Packets that run ahead come after now.
     queues: Vec<QueueRecord>,
-    /// They are shown when there are so many.
+    /// The number of records at which they are shown.
     enough: usize,
     /// By agent: how often it was polled since it told its details.
     polls: Vec<u32>,

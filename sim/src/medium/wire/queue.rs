@@ -44,13 +44,8 @@ impl Occupancy {
     /// The largest packet that fits if the queue is empty, in bytes; 0 if none does.
     pub(crate) fn largest(&self) -> u32 {
         match self.limit {
-            Amount::Packets(limit) => {
-                if limit > 0 {
-                    u32::MAX
-                } else {
-                    0
-                }
-            }
+            Amount::Packets(0) => 0,
+            Amount::Packets(_) => u32::MAX,
             Amount::Bytes(limit) => u32::try_from(limit).unwrap_or(u32::MAX),
         }
     }
