@@ -244,9 +244,6 @@ impl Core {
 
     /// Drains the output of the endpoint: after every call, and after every packet of a batch.
     pub(crate) fn drain(&mut self, shared: &Shared, now: Time) {
-        if let Some(until) = self.endpoint.rest(now) {
-            return self.wake = until;
-        }
         loop {
             match self.endpoint.poll(now) {
                 Output::Transmit(packet, reason) => {

@@ -99,11 +99,6 @@ impl Taped {
         self.endpoint.handle(now, incoming);
     }
 
-    /// As [`Endpoint::rest`]. A tape records every poll, so there is none with a tape.
-    pub(crate) fn rest(&mut self, now: Time) -> Option<Option<Time>> {
-        if self.tape.is_some() { None } else { self.endpoint.rest(now) }
-    }
-
     /// A packet to decode into.
     pub(crate) fn spare(&mut self) -> Box<Packet> {
         self.endpoint.spare()

@@ -222,12 +222,16 @@ impl Association {
         Some((packet, reason))
     }
 
-    /// Does what a poll does if it is certain that the poll has no output, and returns whether it is. An end that only receives
-    /// has none most of the time.
+    /// Settles if it is certain that there is no output, and returns whether it is. An end that only receives has none most of
+    /// the time.
     #[inline]
-    pub(crate) fn rest(&mut self) -> bool {
-        let quiet = !self.receiver.schedule.now && !self.has_control() && !self.may_have_news();
-        quiet && self.state != State::Closed && self.sender.rest()
+    pub(crate) fn rests(&mut self) -> bool {
+        self.sender.is_empty()
+            && !self.receiver.schedule.now
+            && !self.has_control()
+            && !self.may_have_news()
+            && self.state != State::Closed
+            && self.sender.rests()
     }
 
     /// Moves all notes to `taken`, which is empty, unless an event comes before them.

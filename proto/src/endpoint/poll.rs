@@ -30,15 +30,17 @@ impl Endpoint {
                 self.ready.pop();
                 continue;
             };
-            if let Some(news) = association.next_news(now) {
-                return news;
-            }
-            if let Some((packet, reason)) = association.take_packet(now) {
-                return Output::Transmit(packet, reason);
-            }
-            if let Some(note) = association.settle(now) {
-                cold_path();
-                return Output::Note(note);
+            if !association.rests() {
+                if let Some(news) = association.next_news(now) {
+                    return news;
+                }
+                if let Some((packet, reason)) = association.take_packet(now) {
+                    return Output::Transmit(packet, reason);
+                }
+                if let Some(note) = association.settle(now) {
+                    cold_path();
+                    return Output::Note(note);
+                }
             }
             self.ready.pop();
             self.agenda.set(index, association.deadline(now));
@@ -48,27 +50,6 @@ impl Endpoint {
             }
         }
         Output::Wait(self.agenda.next())
-    }
-
-    /// What [`Endpoint::poll`] would wait for, if it is certain that it would only wait. That is cheaper than the poll, and has
-    /// the same effect. `None`: poll.
-    #[inline]
-    pub fn rest(&mut self, now: Time) -> Option<Option<Time>> {
-        if self.agenda.is_due(now) || !self.answers.is_empty() || !self.full.is_empty() {
-            return None;
-        }
-        if let Some(index) = self.ready.first() {
-            let association = self.associations[index].as_mut()?;
-            if !association.rest() {
-                return None;
-            }
-            self.ready.pop();
-            self.agenda.set(index, association.deadline(now));
-            if self.ready.first().is_some() {
-                return None;
-            }
-        }
-        Some(self.agenda.next())
     }
 
     /// Moves the notes that [`Endpoint::poll`] would return one after the other to `taken`, which must be empty. That is

@@ -253,7 +253,7 @@ impl Sender {
 
     /// Settles if there is nothing to send and nothing waits. Returns whether that is so.
     #[inline]
-    pub(crate) fn rest(&mut self) -> bool {
+    pub(crate) fn rests(&mut self) -> bool {
         let idle = !self.refused && self.blocked.is_idle() && self.probe_timer == Time::NEVER;
         let rests = self.is_empty() && idle;
         if rests {
@@ -269,7 +269,7 @@ impl Sender {
             return self.settle_train(around);
         }
         self.uncouple();
-        if self.rest() {
+        if self.rests() {
             return;
         }
         self.penalise_late(around);

@@ -77,9 +77,6 @@ pub struct World {
     pub moved: u64,
     /// Every packet goes through the codec.
     pub wire: bool,
-    /// An end that says by itself that it rests is not polled; how often that happened.
-    pub rests: bool,
-    pub rested: usize,
     /// Something without effect happens to an end before each poll.
     pub anew: bool,
     /// Of so many packets that can be marked, one is: congestion; 0: none.
@@ -121,9 +118,7 @@ impl World {
             chance: ChaCha8Rng::seed_from_u64(seed),
             moved: 0,
             wire: false,
-            rests: false,
             anew: false,
-            rested: 0,
             mark: 0,
             markable: 0,
             travelling: BTreeMap::new(),
@@ -205,9 +200,7 @@ impl World {
             chance: self.chance.clone(),
             moved: self.moved,
             wire: self.wire,
-            rests: self.rests,
             anew: self.anew,
-            rested: self.rested,
             mark: self.mark,
             markable: self.markable,
             travelling: self.travelling.clone(),
@@ -222,9 +215,7 @@ impl World {
             if let Some(id) = self.up(side).filter(|_| self.anew) {
                 self.ends[side].heartbeat(self.now, id, PathId(u16::MAX));
             }
-            let rest = if self.rests { self.ends[side].rest(self.now) } else { None };
-            self.rested += usize::from(rest.is_some());
-            match rest.map_or_else(|| self.ends[side].poll(self.now), Output::Wait) {
+            match self.ends[side].poll(self.now) {
                 Output::Transmit(packet, reason) => self.carry(side, *packet, reason),
                 Output::Event(id, event) => self.events[side].push((self.now, id, event)),
                 Output::Note(note) => self.notes[side].push(note),

@@ -353,8 +353,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
     /// Polls an agent until it waits.
     fn drain(&mut self, agent: usize) {
         loop {
-            let end = &mut self.agents[agent];
-            match end.rest(self.now).map_or_else(|| end.poll(self.now), Output::Wait) {
+            match self.agents[agent].poll(self.now) {
                 Output::Transmit(mut frame, reason) => {
                     self.sent += 1;
                     frame.id = self.sent;

@@ -52,12 +52,6 @@ pub(crate) trait Agent {
     fn dropped(&mut self, _: Frame) {}
     /// The next output; polled until it is `Wait`. Additional polls change nothing.
     fn poll(&mut self, now: Time) -> Output;
-    /// What the next poll would wait for, if it is certain that it would only wait. That is cheaper than the poll, and has the
-    /// same effect. `None`: poll.
-    #[inline]
-    fn rest(&mut self, _now: Time) -> Option<Option<Time>> {
-        None
-    }
     /// Whether a packet that arrives at the time for which the agent waits is handled before the agent acts.
     fn lets_arrivals_go_first(&self) -> bool {
         false
@@ -242,11 +236,6 @@ impl Agent for End {
     #[inline(always)]
     fn poll(&mut self, now: Time) -> Output {
         whichever!(self, agent => agent.poll(now))
-    }
-
-    #[inline(always)]
-    fn rest(&mut self, now: Time) -> Option<Option<Time>> {
-        whichever!(self, agent => agent.rest(now))
     }
 
     fn lets_arrivals_go_first(&self) -> bool {

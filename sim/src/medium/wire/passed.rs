@@ -1,7 +1,5 @@
 //! Packets that pass a link: what is kept of them while they are on it.
 
-use std::collections::VecDeque;
-
 use anabranch_proto::Time;
 
 use super::{Carried, Counters};
@@ -10,7 +8,8 @@ use crate::engine::agenda::Turn;
 /// The packets that passed, until they have arrived at the end of the link.
 #[derive(Default, Debug)]
 pub(super) struct Passed {
-    ring: VecDeque<Pass>,
+    /// In the order in which they arrive; the first of them may have arrived already.
+    all: Vec<Pass>,
     /// How many of them, from the first, have left the queue.
     left: usize,
 }
@@ -43,7 +42,7 @@ impl Passed {
     /// A packet passes.
     #[inline(always)]
     pub(super) fn push(&mut self, carried: &Carried) {
-        self.ring.push_back(Pass {
+        self.all.push(Pass {
             entered: carried.entered,
             came: carried.came,
             departure: carried.departure,
@@ -58,23 +57,23 @@ impl Passed {
     /// Whether the next packet needs new memory, unless packets are forgotten.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
-        self.ring.len() == self.ring.capacity()
+        self.all.len() == self.all.capacity()
     }
 
     /// Forgets those that arrived before `now`. They are forgotten together, each time that the memory is full; so the
     /// memory is made larger if most of them are still needed.
     pub(super) fn forget(&mut self, now: Time) {
-        let gone = self.ring.range(..self.left).take_while(|pass| pass.arrival < now).count();
-        self.ring.drain(..gone);
+        let gone = self.all[..self.left].partition_point(|pass| pass.arrival < now);
+        self.all.drain(..gone);
         self.left -= gone;
-        if self.ring.len() >= self.ring.capacity() / 2 {
-            self.ring.reserve(self.ring.capacity().max(FEW));
+        if self.all.len() >= self.all.capacity() / 2 {
+            self.all.reserve(self.all.capacity().max(FEW));
         }
     }
 
     /// Lets packets leave the queue up to `now`; `leave` gets the size of each. Returns the departure of the next.
     pub(super) fn depart(&mut self, now: Time, mut leave: impl FnMut(u32)) -> Option<Time> {
-        let waiting = self.ring.range(self.left..);
+        let waiting = &self.all[self.left..];
         for pass in waiting {
             if pass.departure > now {
                 return Some(pass.departure);
@@ -88,32 +87,32 @@ impl Passed {
     /// All leave the queue.
     #[inline]
     pub(super) fn depart_all(&mut self) {
-        self.left = self.ring.len();
+        self.left = self.all.len();
     }
 
     /// All have arrived.
     pub(super) fn clear(&mut self) {
-        self.ring.clear();
+        self.all.clear();
         self.left = 0;
     }
 
     /// Where in the table of routes those are that have not arrived before `now`.
     pub(super) fn hops(&self, now: Time) -> impl Iterator<Item = u32> {
-        self.ring.iter().filter(move |pass| pass.arrival >= now).map(|pass| pass.hop)
+        self.all.iter().filter(move |pass| pass.arrival >= now).map(|pass| pass.hop)
     }
 
     /// Takes back what is later than `end`, and keeps those that are on the link then. The most packets that were in the queue, if
     /// that has to be taken back too.
     pub(super) fn rewind(&mut self, end: (Time, Turn), counters: &mut Counters) -> Option<u32> {
         let mut most = None;
-        while let Some(pass) = self.ring.pop_back_if(|pass| (pass.entered, pass.came) > end) {
+        while let Some(pass) = self.all.pop_if(|pass| (pass.entered, pass.came) > end) {
             counters.offered -= 1;
             counters.delivered_bytes -= u64::from(pass.size);
             most = Some(pass.most);
         }
-        let arrived = self.ring.partition_point(|pass| pass.arrives() <= end);
-        self.ring.drain(..arrived);
-        counters.delivered_bytes -= self.ring.iter().map(|pass| u64::from(pass.size)).sum::<u64>();
+        let arrived = self.all.partition_point(|pass| pass.arrives() <= end);
+        self.all.drain(..arrived);
+        counters.delivered_bytes -= self.all.iter().map(|pass| u64::from(pass.size)).sum::<u64>();
         most
     }
 }

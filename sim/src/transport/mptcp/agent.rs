@@ -76,6 +76,11 @@ impl Agent for MptcpAgent {
         if !self.begun {
             return Output::Wait(self.wakes());
         }
+        if !self.details_on
+            && let Some(until) = self.connection.rest(now)
+        {
+            return Output::Wait(earlier(until, self.wakes()));
+        }
         let said = self.connection.poll(now);
         if self.details_on {
             self.details.extend(self.connection.take_details());
@@ -89,16 +94,6 @@ impl Agent for MptcpAgent {
                 None => Output::Wait(earlier(until, self.wakes())),
             },
         }
-    }
-
-    #[inline]
-    fn rest(&mut self, now: Time) -> Option<Option<Time>> {
-        if self.details_on || !self.begun {
-            return None;
-        }
-        self.act(now);
-        let until = self.connection.rest(now)?;
-        Some(earlier(until, self.wakes()))
     }
 
     #[inline(always)]

@@ -12,7 +12,7 @@ use anabranch_proto::{AssociationId, Event, Noting, Output as CoreOutput, PathId
 
 use crate::observe::trace::Detail;
 use crate::traffic::{Sink, Source};
-use crate::transport::{Agent, Body, Frame, Hear, HearKept, Output, Stage};
+use crate::transport::{Agent, Body, Frame, Hear, HearKept, Output, Stage, earlier};
 use line::Line;
 
 pub(crate) use build::{agents, check};
@@ -81,7 +81,6 @@ impl SctpAgent {
     }
 
     /// The same for the reason of a packet.
-    #[cold]
     fn renumbered(&self, line: usize, reason: Reason) -> Reason {
         Reason { path: reason.path.map(|path| self.numbered(line, path)), ..reason }
     }
@@ -164,6 +163,40 @@ impl SctpAgent {
         self.plan();
     }
 
+    /// The next output of several associations.
+    #[cold]
+    fn poll_striped(&mut self, now: Time) -> Output {
+        if !self.lines.iter().any(Line::is_idle) {
+            // Packets that have left since the last poll may have made room in an association that reports no event for it.
+            self.send(now);
+            self.plan();
+        }
+        let (mut line, mut first) = (0, None);
+        while line < self.lines.len() {
+            match self.lines[line].endpoint.poll(now) {
+                CoreOutput::Transmit(packet, reason) => {
+                    return Output::Transmit(self.lines[line].frame(packet), self.renumbered(line, reason));
+                }
+                CoreOutput::Wait(until) => (line, first) = (line + 1, earlier(first, until)),
+                said => {
+                    if let Some(output) = self.hear(now, line, said) {
+                        return output;
+                    }
+                    // The application may have acted on any association.
+                    (line, first) = (0, None);
+                }
+            }
+        }
+        self.waits(first)
+    }
+
+    /// The associations wait until this time, and the application until its own.
+    #[inline]
+    fn waits(&self, until: Option<Time>) -> Output {
+        let first = until.unwrap_or(Time::NEVER).min(self.acts);
+        Output::Wait((first != Time::NEVER).then_some(first))
+    }
+
     /// The output of an association that is no packet. Returns what an observer is shown of it.
     // Packets are polled much more often, so this is kept out of their way.
     #[inline(never)]
@@ -241,44 +274,19 @@ impl Agent for SctpAgent {
             cold_path();
             self.act(now);
         }
-        if self.striped() && !self.lines.iter().any(Line::is_idle) {
-            cold_path();
-            // Packets that have left since the last poll may have made room in an association that reports no event for it.
-            self.send(now);
-            self.plan();
-        }
-        let (mut line, mut first) = (0, Time::NEVER);
-        while line < self.lines.len() {
-            match self.lines[line].endpoint.poll(now) {
-                CoreOutput::Transmit(packet, reason) => {
-                    let reason = if self.striped() { self.renumbered(line, reason) } else { reason };
-                    return Output::Transmit(self.lines[line].frame(packet), reason);
-                }
-                CoreOutput::Wait(until) => {
-                    (line, first) = (line + 1, first.min(until.unwrap_or(Time::NEVER)))
-                }
+        loop {
+            let [line] = &mut self.lines[..] else { return self.poll_striped(now) };
+            match line.endpoint.poll(now) {
+                CoreOutput::Transmit(packet, reason) => return Output::Transmit(line.frame(packet), reason),
+                CoreOutput::Wait(until) => return self.waits(until),
                 said => {
                     cold_path();
-                    if let Some(output) = self.hear(now, line, said) {
+                    if let Some(output) = self.hear(now, 0, said) {
                         return output;
                     }
-                    // The application may have acted on any association.
-                    (line, first) = (0, Time::NEVER);
                 }
             }
         }
-        let first = first.min(self.acts);
-        Output::Wait((first != Time::NEVER).then_some(first))
-    }
-
-    #[inline]
-    fn rest(&mut self, now: Time) -> Option<Option<Time>> {
-        let (Application::Reader(_), [line]) = (&self.application, &mut self.lines[..]) else { return None };
-        if self.acts <= now {
-            return None;
-        }
-        let first = line.endpoint.rest(now)?.unwrap_or(Time::NEVER).min(self.acts);
-        Some((first != Time::NEVER).then_some(first))
     }
 
     #[inline]

@@ -76,6 +76,11 @@ impl Agent for TcpAgent {
         if !self.begun {
             return Output::Wait(self.wakes());
         }
+        if !self.details_on
+            && let Some(until) = self.connection.rests(now)
+        {
+            return Output::Wait(earlier(until, self.wakes()));
+        }
         let said = self.connection.poll(now);
         if self.details_on {
             self.details.extend(self.connection.take_notes());
@@ -89,15 +94,6 @@ impl Agent for TcpAgent {
                 None => Output::Wait(earlier(until, self.wakes())),
             },
         }
-    }
-
-    #[inline]
-    fn rest(&mut self, now: Time) -> Option<Option<Time>> {
-        if self.details_on || !self.begun {
-            return None;
-        }
-        self.act(now);
-        self.connection.rests(now).map(|until| earlier(until, self.wakes()))
     }
 
     fn lets_arrivals_go_first(&self) -> bool {
