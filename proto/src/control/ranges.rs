@@ -1,9 +1,11 @@
 //! Sorted runs of offsets, and the difference between two lists of them.
 
+use smallvec::SmallVec;
+
 /// Runs of offsets: ascending, separate, half open.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Ranges {
-    runs: Vec<(u32, u32)>,
+    runs: SmallVec<[(u32, u32); 4]>,
 }
 
 impl Ranges {
@@ -25,7 +27,7 @@ impl Ranges {
     /// The union of these runs. They may be unordered and may overlap; the cost is one sort. With one insertion per
     /// run, a packet full of Gap Ack Blocks would cost its receiver half a millisecond.
     pub fn of(runs: impl Iterator<Item = (u32, u32)>) -> Self {
-        let mut runs: Vec<(u32, u32)> = runs.collect();
+        let mut runs: SmallVec<[(u32, u32); 4]> = runs.collect();
         if !runs.is_sorted_by(|a, b| a.1 < b.0) {
             runs.sort_unstable();
             runs.dedup_by(|next, kept| {
@@ -69,7 +71,11 @@ impl Ranges {
         if at < to {
             each(at, to);
         }
-        self.runs.splice(first..last, [joined]);
+        match self.runs[first..last].first_mut() {
+            Some(run) => *run = joined,
+            None => self.runs.insert(first, joined),
+        }
+        self.runs.drain((first + 1).min(last)..last);
     }
 
     /// Calls `each` with every run that is in `self` and not in `other`.
@@ -119,8 +125,8 @@ mod tests {
 
     #[test]
     fn runs_out_of_order_are_sorted_and_joined() {
-        assert_eq!(ranges(&[(8, 9), (2, 4), (4, 5), (3, 8)]).runs, [(2, 9)]);
-        assert_eq!(ranges(&[(2, 9), (3, 4), (9, 10), (12, 13), (1, 2)]).runs, [(1, 10), (12, 13)]);
+        assert_eq!(ranges(&[(8, 9), (2, 4), (4, 5), (3, 8)]).runs[..], [(2, 9)]);
+        assert_eq!(ranges(&[(2, 9), (3, 4), (9, 10), (12, 13), (1, 2)]).runs[..], [(1, 10), (12, 13)]);
     }
 
     #[test]
@@ -129,7 +135,7 @@ mod tests {
         let mut add = |from, to| {
             let mut new = Vec::new();
             all.insert(from, to, |start, end| new.push((start, end)));
-            (new, all.runs.clone())
+            (new, all.runs.to_vec())
         };
         assert_eq!(add(2, 4), (vec![], vec![(2, 4), (6, 8), (12, 13)]));
         assert_eq!(add(4, 5), (vec![(4, 5)], vec![(2, 5), (6, 8), (12, 13)]));
@@ -143,9 +149,9 @@ mod tests {
     fn the_origin_moves() {
         let mut r = ranges(&[(2, 5), (7, 9)]);
         r.advance(3);
-        assert_eq!(r.runs, [(0, 2), (4, 6)]);
+        assert_eq!(r.runs[..], [(0, 2), (4, 6)]);
         r.advance(4);
-        assert_eq!(r.runs, [(0, 2)]);
+        assert_eq!(r.runs[..], [(0, 2)]);
         r.advance(2);
         assert!(r.is_empty());
     }

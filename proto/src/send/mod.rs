@@ -316,11 +316,16 @@ impl Sender {
         around: &mut SendContext<'_>,
         chance: &mut ChaCha8Rng,
     ) {
-        let mut window = load.ask.peer_window;
+        let Ask { size, peer_window: mut window, .. } = load.ask;
         match (load.why, load.ask.last) {
             (Why::Reinjected, _) => self.send_copy(load, chunks, around),
             (Why::TailProbe, Some(_)) => self.send_tail_again(&load.ask, load.path, chunks, around),
             (_, Some(_)) => self.resend_from(load.ask.tsn, load.path, budget, chunks, around),
+            (Why::New, None)
+                if self.queue.joins_equals() && self.send_whole(load.path, size, budget, chunks, around) =>
+            {
+                window -= u64::from(size);
+            }
             (_, None) => window = self.send_new(load, budget, chunks, around),
         }
         if load.why == Why::TailProbe {

@@ -109,6 +109,7 @@ impl SendQueue {
     }
 
     /// Whether equal messages may wait in one place, because nothing numbers each of them.
+    #[inline]
     pub(crate) fn joins_equals(&self) -> bool {
         self.ledger.is_none() && self.interleaving.is_none()
     }

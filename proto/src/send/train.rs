@@ -10,6 +10,7 @@ use super::blocked::in_the_way;
 use super::{NextOfTrain, PacketPlan, SendContext, Sender, Train, TrainLoad};
 use crate::Time;
 use crate::output::{Limit, NoteKind};
+use crate::path::PathId;
 use crate::policy::{Choice, Stays, Why};
 use crate::wire::Chunk;
 
@@ -57,10 +58,14 @@ impl Sender {
     /// Begins a train, provided that nothing but the path's window, the peer's window and Max.Burst limits the packets of new data
     /// behind this one.
     fn begin_train(&mut self, sent: &PacketPlan, window: u64, alone: bool, around: &SendContext<'_>) {
+        if self.rights.limits_paths() || self.buffers.concern_paths() {
+            return;
+        }
         let usual = sent.why == Why::New && sent.limit == Limit::Window && !self.outstanding.has_marked();
-        let free =
-            self.rights.probes().is_none() && !self.rights.limits_paths() && !self.buffers.concern_paths();
-        let stays = if usual && free { self.routes.new.stays() } else { Stays::Unknown };
+        let stays = match usual && self.rights.probes().is_none() {
+            true => self.routes.new.stays(),
+            false => Stays::Unknown,
+        };
         let carries = around.paths.view(sent.path).carries();
         self.train = (stays != Stays::Unknown && carries).then_some(Train {
             path: sent.path,
@@ -107,27 +112,39 @@ impl Sender {
         around: &mut SendContext<'_>,
         chance: &mut ChaCha8Rng,
     ) {
-        let TrainLoad { path, next: (_, size), mut window } = *load;
-        // The usual packet holds one whole message.
-        let tsn = self.outstanding.next_tsn();
-        let whole = if size == budget { self.queue.take_whole(budget, tsn) } else { None };
-        match whole {
-            Some(data) => {
-                window -= u64::from(size);
-                chunks.push(Chunk::Data(data.clone()));
-                self.outstanding.push(data, size, path, around.paths, around.now);
-                around.notes.add(around.now, || NoteKind::Sent { path, tsn, size, why: Why::New });
-                self.in_use = path;
-                self.rights.sent_new(path);
-            }
-            None => window = self.send_any(load, budget, chunks, around),
-        }
+        let TrainLoad { path, next: (_, size), window } = *load;
+        let left = match self.send_whole(path, size, budget, chunks, around) {
+            true => window - u64::from(size),
+            false => self.send_any(load, budget, chunks, around),
+        };
         if let Some(train) = &mut self.train {
-            train.window = window;
+            train.window = left;
         }
         self.tie = chance.next_u64();
         around.paths.note_window(path, around.now, around.notes);
         self.note_peer_window(around);
+    }
+
+    /// Sends the next message as one chunk of `size` bytes, if it fills the packet and nothing of it was sent. The usual packet holds
+    /// such a chunk. Returns whether it was sent.
+    #[inline(never)]
+    pub(super) fn send_whole(
+        &mut self,
+        path: PathId,
+        size: u32,
+        budget: u32,
+        chunks: &mut SmallVec<[Chunk; 2]>,
+        around: &mut SendContext<'_>,
+    ) -> bool {
+        let tsn = self.outstanding.next_tsn();
+        let whole = if size == budget { self.queue.take_whole(budget, tsn) } else { None };
+        let Some(data) = whole else { return false };
+        chunks.push(Chunk::Data(data.clone()));
+        self.outstanding.push(data, size, path, around.paths, around.now);
+        around.notes.add(around.now, || NoteKind::Sent { path, tsn, size, why: Why::New });
+        self.in_use = path;
+        self.rights.sent_new(path);
+        true
     }
 
     /// The same for any new chunks. Returns what they leave of the peer's window.

@@ -27,6 +27,8 @@ pub(super) struct Reassembly {
     /// Waiting ordered messages of one chunk, and where each lies, by stream and SSN.
     whole: Slots,
     pages: BTreeMap<u32, Box<Page>>,
+    /// The memory of a page that became empty.
+    spare_page: Option<Box<Page>>,
     /// The ordered runs by position; computed when they are needed, which is when the buffer is full.
     positions: Option<BTreeMap<u64, Name>>,
     due: Due<Ssn>,
@@ -275,7 +277,9 @@ impl Reassembly {
 
     /// Puts a complete message in its place, or returns it if another message has its SSN.
     fn put_in_page(&mut self, at: u64, data: Data) -> Option<Data> {
-        let page = self.pages.entry(page_of(data.stream, data.ssn)).or_default();
+        let spare = &mut self.spare_page;
+        let page = self.pages.entry(page_of(data.stream, data.ssn));
+        let page = page.or_insert_with(|| spare.take().unwrap_or_default());
         let place = &mut page.places[place_of(data.ssn)];
         if place.is_some() {
             return Some(data);
@@ -309,7 +313,7 @@ impl Reassembly {
             }
             let stays = page_of(stream, due) == number;
             if page.count == 0 {
-                self.pages.remove(&number);
+                self.spare_page = self.pages.remove(&number);
             }
             if stays {
                 break;
