@@ -5,6 +5,7 @@ use std::hint::cold_path;
 
 use super::Endpoint;
 use crate::shutdown::State;
+use crate::wire::Packet;
 use crate::{Limit, Note, Output, Reason, Time};
 
 impl Endpoint {
@@ -13,13 +14,9 @@ impl Endpoint {
     pub fn poll(&mut self, now: Time) -> Output {
         self.run_timers(now);
         if !self.answers.is_empty()
-            && let Some((packet, purpose)) = self.answers.pop_front()
+            && let Some((packet, reason)) = self.next_answer()
         {
-            cold_path();
-            return Output::Transmit(
-                packet,
-                Reason { purpose, path: None, limit: Limit::Control, oversize: false },
-            );
+            return Output::Transmit(packet, reason);
         }
         while let Some(index) = self.ready.first() {
             if !self.full.is_empty() {
@@ -67,6 +64,15 @@ impl Endpoint {
     /// Moves the notes that were kept to the end of `taken`: those of each association in order.
     pub fn take_kept(&mut self, taken: &mut VecDeque<Note>) {
         self.associations.each().for_each(|association| association.take_kept(taken));
+    }
+
+    /// The next packet that belongs to no association.
+    // Within `poll`, the parts of its reason would be put together for every packet.
+    #[cold]
+    #[inline(never)]
+    fn next_answer(&mut self) -> Option<(Box<Packet>, Reason)> {
+        let (packet, purpose) = self.answers.pop_front()?;
+        Some((packet, Reason { purpose, path: None, limit: Limit::Control, oversize: false }))
     }
 
     /// Tells an association that is about to be polled which sockets are full.

@@ -85,7 +85,7 @@ pub(crate) enum Output {
     /// [`Agent::tell_details`] may have further ones.
     Detail(Time, Option<PathId>, Detail),
     /// Nothing more now. Poll after the next packet, and not later than this time. The time may be too early, never
-    /// too late.
+    /// too late. `None`, as well as [`Time::NEVER`]: no timer runs.
     Wait(Option<Time>),
 }
 

@@ -193,8 +193,7 @@ impl SctpAgent {
     /// The associations wait until this time, and the application until its own.
     #[inline]
     fn waits(&self, until: Option<Time>) -> Output {
-        let first = until.unwrap_or(Time::NEVER).min(self.acts);
-        Output::Wait((first != Time::NEVER).then_some(first))
+        Output::Wait(Some(until.unwrap_or(Time::NEVER).min(self.acts)))
     }
 
     /// The output of an association that is no packet. Returns what an observer is shown of it.
