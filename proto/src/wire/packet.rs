@@ -82,12 +82,13 @@ impl Default for Packet {
 
 impl Packet {
     /// Encoded length in bytes: the common header and every chunk with its padding, without IP.
+    #[inline]
     pub fn size(&self) -> usize {
         // The usual packet holds one DATA chunk.
-        if let [Chunk::Data(data)] = &self.chunks[..] {
-            return HEADER + padded(data.size());
+        match &self.chunks[..] {
+            [Chunk::Data(data)] => HEADER + padded(data.size()),
+            all => HEADER + padded_sizes(all),
         }
-        HEADER + self.chunks.iter().map(Chunk::padded_size).sum::<usize>()
     }
 
     /// Like [`encode`](Packet::encode), with a checksum of zero. It is for a lower layer that detects errors itself, and only for packets
@@ -226,4 +227,10 @@ fn received_checksum(bytes: &[u8]) -> Result<u32, DecodeError> {
     let mut header = *header;
     header[CHECKSUM].fill(0);
     Ok(crc32c_append(crc32c(&header), chunks))
+}
+
+/// The sum of the encoded lengths of chunks with their padding.
+#[inline(never)]
+fn padded_sizes(chunks: &[Chunk]) -> usize {
+    chunks.iter().map(Chunk::padded_size).sum()
 }

@@ -338,9 +338,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
             if frame.body.has_data() {
                 self.counts.data[frame.hop as usize] += u64::from(frame.size);
             }
-            let end = &mut self.agents[agent];
-            end.handle(self.now, frame);
-            end.exchange_memory(&mut self.memory);
+            self.agents[agent].handle_with(&mut self.memory, self.now, frame);
             self.drain(agent);
         }
     }

@@ -45,9 +45,11 @@ pub(crate) type Hear<'a> = &'a mut dyn FnMut(Time, Option<(PathId, Option<&str>)
 pub(crate) trait Agent {
     /// A frame arrived. The agent is polled afterwards.
     fn handle(&mut self, now: Time, frame: Frame);
-    /// After a frame was handled: gives the memory of a packet to other agents, or takes it.
+    /// The same. The agent may give the memory of a packet to others, or take it.
     #[inline]
-    fn exchange_memory(&mut self, _memory: &mut Spares) {}
+    fn handle_with(&mut self, _memory: &mut Spares, now: Time, frame: Frame) {
+        self.handle(now, frame);
+    }
     /// A frame for this agent was dropped. No transport may react to it; it is used to find out when a flow is over.
     fn dropped(&mut self, _: Frame) {}
     /// The next output; polled until it is `Wait`. Additional polls change nothing.
@@ -219,14 +221,13 @@ macro_rules! whichever {
 
 // The engine calls these several times for each packet.
 impl Agent for End {
-    #[inline(always)]
     fn handle(&mut self, now: Time, frame: Frame) {
         whichever!(self, agent => agent.handle(now, frame));
     }
 
     #[inline(always)]
-    fn exchange_memory(&mut self, memory: &mut Spares) {
-        whichever!(self, agent => agent.exchange_memory(memory));
+    fn handle_with(&mut self, memory: &mut Spares, now: Time, frame: Frame) {
+        whichever!(self, agent => agent.handle_with(memory, now, frame));
     }
 
     fn dropped(&mut self, frame: Frame) {

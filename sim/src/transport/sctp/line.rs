@@ -178,16 +178,19 @@ impl Line {
     }
 
     /// The frame of a packet.
-    // Within the engine's loop it would cost more than a call.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn frame(&mut self, packet: Box<Packet>) -> Frame {
         let size = packet.size() as u32 + self.header;
-        let hop = self.route(&packet);
+        let hop = match self.used.first() {
+            Some((from, to, hop)) if (from, to) == (&packet.from, &packet.to) => *hop,
+            _ => self.route(&packet),
+        };
         let packet = if self.wire { through_the_codec(packet) } else { packet };
         Frame::new(Body::Sctp(packet), size, hop)
     }
 
-    #[inline]
+    /// The beginning of a packet's route.
+    #[inline(never)]
     fn route(&mut self, packet: &Packet) -> u32 {
         let (from, to) = (&packet.from, &packet.to);
         match self.used.iter().find(|(local, remote, _)| local == from && remote == to) {

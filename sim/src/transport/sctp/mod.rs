@@ -241,6 +241,7 @@ impl SctpAgent {
 }
 
 impl Agent for SctpAgent {
+    #[inline]
     fn handle(&mut self, now: Time, frame: Frame) {
         let Body::Sctp(packet) = frame.body else { return };
         let its = match self.striped() {
@@ -260,7 +261,8 @@ impl Agent for SctpAgent {
     }
 
     #[inline]
-    fn exchange_memory(&mut self, memory: &mut Spares) {
+    fn handle_with(&mut self, memory: &mut Spares, now: Time, frame: Frame) {
+        self.handle(now, frame);
         if let [line] = &mut self.lines[..] {
             line.endpoint.exchange_memory(memory);
         }
