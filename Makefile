@@ -109,16 +109,17 @@ wheel:
 # One static site in target/site: README, guides, every publication with its report, and the API documentation. A draft of it:
 # make site PAPERS=receive-buffer-blocking SEEDS=1
 PAPERS ?= $(notdir $(patsubst %/paper.toml,%,$(wildcard papers/*/paper.toml)))
-SITE := target/site
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+SITE := $(TARGET)/site
 site:
-	CARGO_TARGET_DIR=target/site-build cargo run --quiet --manifest-path site/Cargo.toml -- . $(SITE)
+	CARGO_TARGET_DIR=$(TARGET)/site-build cargo run --quiet --manifest-path site/Cargo.toml -- . $(SITE)
 	cargo build --profile quick --package anabranch
 	for paper in $(PAPERS); do \
-		target/quick/anabranch reproduce "papers/$$paper" $(if $(SEEDS),--seeds $(SEEDS)) \
+		$(TARGET)/quick/anabranch reproduce "papers/$$paper" $(if $(SEEDS),--seeds $(SEEDS)) \
 			--report "$(SITE)/papers/$$paper/report.html" --home index.html --force >/dev/null || [ $$? -eq 1 ]; \
 	done
 	cargo doc --workspace --no-deps --quiet
-	rm -rf $(SITE)/api && cp -r target/doc $(SITE)/api
+	rm -rf $(SITE)/api && cp -r $(TARGET)/doc $(SITE)/api
 	@echo "The site begins at $(SITE)/index.html"
 
 # Whether every crate could be published: each is packed with what it needs, and its dependencies are found.
