@@ -101,7 +101,8 @@ pub(crate) fn reproduce(arguments: &Arguments) -> u8 {
         Err(status) => return status,
     };
     if arguments.report.is_some() || arguments.figures.is_some() {
-        let written = drawn(&judged, arguments.claim.is_empty().then_some(means)).and_then(|drawn| {
+        let with = arguments.claim.is_empty().then_some(means);
+        let written = drawn(&judged, with, arguments.seeds).and_then(|drawn| {
             arguments
                 .report
                 .iter()
@@ -131,7 +132,7 @@ fn write_page(file: &Path, drawn: &[Reproduced<'_>], home: Option<&str>) -> Resu
 
 /// Writes the charts of each paper: those of its tables, and its figures.
 fn write_figures(directory: &Path, drawn: &[Reproduced<'_>]) -> Result<(), u8> {
-    for Reproduced { paper, outcomes, figures } in drawn {
+    for Reproduced { paper, outcomes, figures, .. } in drawn {
         let mut files = paper_files(paper, outcomes).map_err(fail)?;
         for figure in figures {
             for (end, format) in [("svg", Format::Svg), ("png", Format::Png), ("pdf", Format::Pdf)] {
@@ -146,7 +147,11 @@ fn write_figures(directory: &Path, drawn: &[Reproduced<'_>]) -> Result<(), u8> {
 }
 
 /// The papers with their figures drawn; those of many settings only `with` means.
-fn drawn<'a>(judged: &'a [Judged<'_>], with: Option<Means<'_>>) -> Result<Vec<Reproduced<'a>>, u8> {
+fn drawn<'a>(
+    judged: &'a [Judged<'_>],
+    with: Option<Means<'_>>,
+    seeds: Option<u64>,
+) -> Result<Vec<Reproduced<'a>>, u8> {
     let drawn = |paper: &Paper, outcomes: &[Outcome]| {
         let mut figures = figures::of_single_runs(paper)?;
         // A curve needs no runs but those of its claim.
@@ -162,7 +167,7 @@ fn drawn<'a>(judged: &'a [Judged<'_>], with: Option<Means<'_>>) -> Result<Vec<Re
     };
     judged
         .iter()
-        .map(|(paper, outcomes)| Ok(Reproduced { paper, outcomes, figures: drawn(paper, outcomes)? }))
+        .map(|(paper, outcomes)| Ok(Reproduced { paper, outcomes, figures: drawn(paper, outcomes)?, seeds }))
         .collect()
 }
 

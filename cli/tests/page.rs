@@ -448,8 +448,8 @@ fn a_table_of_a_paper_stands_beside_ours() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("page.html").display().to_string();
     let claim = "table1/10000000";
-    let output =
-        anabranch(&["reproduce", "receive-buffer-blocking", "--claim", claim, "--json", "--report", &file]);
+    let arguments = ["--claim", claim, "--seeds", "1", "--json", "--report", &file];
+    let output = anabranch(&[&["reproduce", "receive-buffer-blocking"][..], &arguments].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     let judged: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
     let claims = judged["claims"].as_array().expect("claims");
@@ -464,6 +464,7 @@ fn a_table_of_a_paper_stands_beside_ours() {
     }
     assert!(shown.len() > 1 && page.contains("anabranch reproduce receive-buffer-blocking --claim table1/"));
     assert!(page.contains("<svg") && page.contains("--figure case-study.svg"));
+    assert!(page.contains("<b>A draft</b> with <code>--seeds 1</code>"));
     let Some(browser) = browser() else {
         return skip("a_table_of_a_paper_stands_beside_ours", "there is no Chromium");
     };

@@ -21,6 +21,8 @@ pub struct Reproduced<'a> {
     pub outcomes: &'a [Outcome],
     /// Its figures.
     pub figures: Vec<PaperFigure>,
+    /// The number of seeds of every experiment, if it is not the experiment's own.
+    pub seeds: Option<u64>,
 }
 
 /// One self-contained HTML page about these papers. `home`: the page of a site to which it links.
@@ -48,7 +50,7 @@ pub fn paper_files(paper: &Paper, outcomes: &[Outcome]) -> Result<Vec<(String, V
 }
 
 fn section(reproduced: &Reproduced<'_>, figures: &mut Vec<Value>) -> Markup {
-    let Reproduced { paper, outcomes, figures: drawn } = reproduced;
+    let Reproduced { paper, outcomes, figures: drawn, seeds } = reproduced;
     let sources: Vec<&[Outcome]> = outcomes.chunk_by(|one, next| one.source == next.source).collect();
     let holding = outcomes.iter().filter(|outcome| outcome.holds).count();
     let surprises = outcomes.iter().filter(|outcome| !outcome.as_expected()).count();
@@ -58,6 +60,10 @@ fn section(reproduced: &Reproduced<'_>, figures: &mut Vec<Value>) -> Markup {
         p { (outcomes.len()) " claims: " (holding) " hold, " (outcomes.len() - holding) " do not, "
             b { (surprises) " not as expected" } "." }
         p { "Repeat it: " code { "anabranch reproduce " (paper.name) } }
+        @if let Some(seeds) = seeds {
+            p { b { "A draft" } " with " code { "--seeds " (seeds) }
+                " for every experiment instead of its own number. Add this option to the commands on this page." }
+        }
         @for PaperFigure { title, name, svg, .. } in drawn {
             h2 { (title) }
             // A library draws the tables and escapes every text.
