@@ -66,6 +66,25 @@ impl Notes {
         }
     }
 
+    /// Whether any note is made.
+    #[inline(always)]
+    pub(crate) fn are_on(&self) -> bool {
+        self.noting != Noting::Off
+    }
+
+    /// Whether notes are no outputs but kept.
+    #[inline(always)]
+    pub(crate) fn are_kept(&self) -> bool {
+        self.noting == Noting::Kept
+    }
+
+    /// Adds a note while they are kept.
+    #[inline(always)]
+    pub(crate) fn keep(&mut self, at: Time, kind: NoteKind) {
+        debug_assert!(self.are_kept());
+        self.queue.push_back(Note { association: self.association, at, kind });
+    }
+
     /// The result of `make`, if notes are recorded.
     pub(crate) fn if_on<T>(&self, make: impl FnOnce() -> Option<T>) -> Option<T> {
         if matches!(self.noting, Noting::Off | Noting::Blocked) {

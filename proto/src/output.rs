@@ -447,6 +447,24 @@ pub enum NoteKind {
         /// The reason.
         why: Why,
     },
+    /// A new chunk is sent alone in a packet, and nothing is marked. It stands for `Sent`, `Window` and `PeerWindow`, and is made only
+    /// if notes are [kept](crate::Noting::Kept).
+    SentAlone {
+        /// The path.
+        path: PathId,
+        /// Its TSN.
+        tsn: Tsn,
+        /// Bytes of the chunk.
+        size: u32,
+        /// The congestion window of the path.
+        cwnd: u64,
+        /// Its slow-start threshold.
+        ssthresh: u64,
+        /// Bytes in flight on it.
+        flight: u64,
+        /// Bytes that may be sent in addition to those in flight.
+        peer_window: u64,
+    },
     /// A chunk was found missing or timed out, and marked for retransmission.
     Marked {
         /// The path that carried it last.

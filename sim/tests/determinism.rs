@@ -152,10 +152,10 @@ impl Observer for Apart {
         }
     }
 
-    fn queues(&mut self, records: &[QueueRecord]) {
-        self.together |= records.iter().any(|record| !matches!(record, QueueRecord::Ended(_)));
+    fn queue(&mut self, record: &QueueRecord<'_>) {
+        self.together |= !matches!(record, QueueRecord::Ended(_));
         let mut lengths = std::mem::take(&mut self.lengths);
-        lengths.each(records, |QueueChange { at, link, queue }| {
+        lengths.each(record, |QueueChange { at, link, queue }| {
             self.add(format!("queue {link}"), &format!("{at:?} {queue:?}"));
         });
         self.lengths = lengths;

@@ -125,10 +125,12 @@ fn waiting(flow: &FlowRecord, ended: f64) -> Chart {
 
 fn queues(recorder: &Recorder) -> Option<Chart> {
     let mut chart = chart("Queues".to_owned(), "packets", CHART);
-    let used = recorder.links.iter().filter(|link| !link.queue.is_empty());
+    let used = recorder.links.iter().filter(|link| !link.queue.points().is_empty());
     chart.series = used
         .zip(COLORS.iter().cycle())
-        .map(|(link, color)| steps(link.name.clone(), color, "solid", Columns::of(link.queue.iter())))
+        .map(|(link, color)| {
+            steps(link.name.clone(), color, "solid", Columns::of(link.queue.points().iter()))
+        })
         .collect();
     (!chart.series.is_empty()).then_some(chart)
 }

@@ -110,7 +110,7 @@ pub fn chart_files(result: &RunResult, recorder: &Recorder) -> Result<Vec<(Strin
 fn reduced(mut chart: Chart) -> Chart {
     for series in chart.series.iter_mut().filter(|series| !matches!(series.shape, Shape::Bars(_))) {
         let mut points = Points::new(POINTS);
-        series.columns.points().for_each(|(at, value)| points.push((at * 1e9) as u64, f64::from(value)));
+        series.columns.points().for_each(|(at, value)| points.push((at * 1e9) as u64, value));
         series.columns = Columns::of(points.iter());
     }
     chart

@@ -11,52 +11,71 @@ pub(super) struct Points {
     /// The length of an interval in nanoseconds; 0 while every point is kept.
     interval: u64,
     kept: Vec<Point>,
-    /// The interval that is not over.
-    open: Option<Interval>,
+    /// The interval that is not over; empty while every point is kept.
+    pub(super) open: Interval,
 }
 
-/// The corners of an interval, each with its number among the points of the interval.
-#[derive(Copy, Clone, Debug)]
-struct Interval {
+/// The corners of an interval. Of points of equal value the first is the lowest and the last the highest.
+#[derive(Copy, Clone, Default, Debug)]
+pub(super) struct Interval {
     /// Where the next one begins.
-    end: u64,
-    count: u32,
+    pub(super) end: u64,
+    /// The number of its points.
+    pub(super) count: u32,
+    /// Whether `low` and `high` are kept. As long as no point is lower than the one before, they are the first and the last.
+    compared: bool,
     first: Point,
-    low: (u32, Point),
-    high: (u32, Point),
-    last: Point,
+    pub(super) last: Point,
+    /// The lowest and the highest, each with its number among the points of the interval.
+    pub(super) low: (u32, Point),
+    pub(super) high: (u32, Point),
 }
 
 impl Interval {
     /// Begins with this point.
     fn new(point: Point, length: u64) -> Self {
         let end = (point.0 / length + 1) * length;
-        Interval { end, count: 1, first: point, low: (0, point), high: (0, point), last: point }
+        Interval { end, count: 1, first: point, last: point, ..Interval::default() }
     }
 
-    #[inline]
+    #[inline(always)]
     fn add(&mut self, point: Point) {
-        if point.1 < self.low.1.1 {
-            self.low = (self.count, point);
-        }
-        if point.1 >= self.high.1.1 {
-            self.high = (self.count, point);
+        if self.compared || point.1 < self.last.1 {
+            self.compare_all();
+            if point.1 < self.low.1.1 {
+                self.low = (self.count, point);
+            }
+            if point.1 >= self.high.1.1 {
+                self.high = (self.count, point);
+            }
         }
         self.last = point;
         self.count += 1;
     }
 
-    /// Calls `keep` with its corners in order, each once.
-    #[inline]
-    fn corners(&self, mut keep: impl FnMut(Point)) {
-        let (low, high, last) = (self.low, self.high, self.count - 1);
-        let between = if low.0 < high.0 { [low, high] } else { [high, low] };
-        keep(self.first);
-        if between[0].0 != 0 && between[0].0 != last {
-            keep(between[0].1);
+    /// The lowest and the highest point are kept from now on.
+    #[inline(always)]
+    pub(super) fn compare_all(&mut self) {
+        if !self.compared {
+            self.compared = true;
+            (self.low, self.high) = ((0, self.first), (self.count.saturating_sub(1), self.last));
         }
-        if between[1].0 != between[0].0 && between[1].0 != last {
-            keep(between[1].1);
+    }
+
+    /// Calls `keep` with its corners in order, each once.
+    #[inline(always)]
+    fn corners(&self, mut keep: impl FnMut(Point)) {
+        let Some(last) = self.count.checked_sub(1) else { return };
+        keep(self.first);
+        if self.compared {
+            let (low, high) = (self.low, self.high);
+            let between = if low.0 < high.0 { [low, high] } else { [high, low] };
+            if between[0].0 != 0 && between[0].0 != last {
+                keep(between[0].1);
+            }
+            if between[1].0 != between[0].0 && between[1].0 != last {
+                keep(between[1].1);
+            }
         }
         if last > 0 {
             keep(self.last);
@@ -67,63 +86,103 @@ impl Interval {
 impl Points {
     /// At most `limit` points, 16 at least.
     pub(super) fn new(limit: usize) -> Self {
-        Points { limit: limit.max(16), interval: 0, kept: Vec::new(), open: None }
+        Points { limit: limit.max(16), interval: 0, kept: Vec::new(), open: Interval::default() }
     }
 
     /// Adds a point at `at` nanoseconds, which is not before the last one.
-    #[inline]
-    pub(super) fn push(&mut self, at: u64, value: f64) {
-        let point = (at, value as f32);
-        match &mut self.open {
-            Some(open) if at < open.end => open.add(point),
-            _ => self.begin(point),
+    #[inline(always)]
+    pub(super) fn push(&mut self, at: u64, value: f32) {
+        if at < self.open.end {
+            self.open.add((at, value));
+        } else {
+            self.begin((at, value));
         }
     }
 
     /// Adds a point that is not in the open interval.
-    fn begin(&mut self, point: Point) {
-        if let Some(open) = &self.open {
-            open.corners(|point| self.kept.push(point));
-        }
+    #[inline(never)]
+    pub(super) fn begin(&mut self, point: Point) {
+        self.open.corners(|point| self.kept.push(point));
         if self.kept.len() >= self.limit - CORNERS {
             self.thin();
         }
         match self.interval {
             0 => self.kept.push(point),
-            length => self.open = Some(Interval::new(point, length)),
+            length => self.open = Interval::new(point, length),
         }
     }
 
     /// The points: nanoseconds and value.
     pub(super) fn iter(&self) -> impl Iterator<Item = Point> + '_ {
         let mut last = Vec::with_capacity(CORNERS);
-        if let Some(open) = &self.open {
-            open.corners(|point| last.push(point));
-        }
+        self.open.corners(|point| last.push(point));
         self.kept.iter().copied().chain(last)
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.kept.is_empty() && self.open.is_none()
+        self.kept.is_empty() && self.open.count == 0
     }
 
     /// Makes the intervals so long that half of the places are free.
+    #[inline(never)]
     fn thin(&mut self) {
         let (Some(first), Some(last)) = (self.kept.first(), self.kept.last()) else { return };
         let intervals = (self.limit / (2 * CORNERS)).max(1) as u64;
         self.interval = self.interval.max((last.0 - first.0) / intervals + 1);
-        let all = std::mem::take(&mut self.kept);
-        let mut points = all.into_iter();
-        let Some(mut open) = points.next().map(|first| Interval::new(first, self.interval)) else { return };
-        for point in points {
-            if point.0 < open.end {
-                open.add(point);
-            } else {
-                open.corners(|point| self.kept.push(point));
-                open = Interval::new(point, self.interval);
+        let kept = &mut self.kept;
+        // No interval has more corners than points, so the corners take the places of points that were read.
+        let (mut from, mut to) = (0, 0);
+        while from < kept.len() {
+            let Extremes { count, low, high } = Extremes::of(&kept[from..], self.interval);
+            let (one, other, last) = (low.min(high), low.max(high), count - 1);
+            let mut keep = |corner: usize| {
+                kept[to] = kept[from + corner];
+                to += 1;
+            };
+            keep(0);
+            if one != 0 && one != last {
+                keep(one);
+            }
+            if other != one && other != last {
+                keep(other);
+            }
+            if last > 0 {
+                keep(last);
+            }
+            from += count;
+        }
+        kept.truncate(to);
+    }
+}
+
+/// Points of the first of the intervals into which points fall.
+struct Extremes {
+    /// How many they are.
+    count: usize,
+    /// The places of the lowest and the highest.
+    low: usize,
+    high: usize,
+}
+
+impl Extremes {
+    #[inline(always)]
+    fn of(points: &[Point], length: u64) -> Self {
+        let first = points[0];
+        let end = (first.0 / length + 1) * length;
+        let mut extremes = Extremes { count: points.len(), low: 0, high: 0 };
+        let (mut lowest, mut highest) = (first.1, first.1);
+        for (place, &(at, value)) in points.iter().enumerate().skip(1) {
+            if at >= end {
+                extremes.count = place;
+                break;
+            }
+            if value >= highest {
+                (extremes.high, highest) = (place, value);
+            } else if value < lowest {
+                (extremes.low, lowest) = (place, value);
             }
         }
-        open.corners(|point| self.kept.push(point));
+        extremes
     }
 }
 
@@ -137,7 +196,7 @@ mod tests {
     #[test]
     fn few_points_are_kept_as_they_are() {
         let mut points = Points::new(100);
-        (0..96).for_each(|i| points.push(i, i as f64));
+        (0..96).for_each(|i| points.push(i, i as f32));
         assert_eq!(points.iter().count(), 96);
         assert_eq!(points.interval, 0);
     }
@@ -146,7 +205,7 @@ mod tests {
     fn many_points_keep_their_peaks_and_their_ends() {
         let mut points = Points::new(1000);
         for i in 0..100_000_u64 {
-            points.push(i, if i == 77_777 { 1e6 } else { (i % 10) as f64 });
+            points.push(i, if i == 77_777 { 1e6 } else { (i % 10) as f32 });
         }
         let kept: Vec<_> = points.iter().collect();
         assert!(kept.len() <= 1000, "{}", kept.len());
@@ -159,7 +218,7 @@ mod tests {
     #[test]
     fn points_of_one_moment_are_bounded_too() {
         let mut points = Points::new(64);
-        (0..10_000).for_each(|i| points.push(5, f64::from(i)));
+        (0..10_000).for_each(|i| points.push(5, i as f32));
         assert!(points.iter().count() <= 64);
     }
 }

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use anabranch_proto::policy::Why;
-use anabranch_proto::{Blocked, NoteKind, PathId, PathState, Time};
+use anabranch_proto::{Blocked, Note, NoteKind, PathId, PathState, Time};
 use anabranch_sim::trace::{
-    Detail, Details, FrameKind, Names, Observer, QueueLengths, QueueRecord, RadioFrame, Record, Side, Wants,
+    Detail, Details, FrameKind, Names, Observer, QueueChange, QueueRecord, RadioFrame, Record, Side, Wants,
 };
 
+use super::lengths::Lengths;
 use super::points::Points;
 
 /// The largest number of points in a chart of single chunks.
@@ -23,7 +24,6 @@ pub struct Recorder {
     pub(super) flows: Vec<FlowRecord>,
     pub(super) links: Vec<LinkRecord>,
     pub(super) channels: Vec<ChannelRecord>,
-    lengths: QueueLengths,
 }
 
 /// The frames of a channel of IEEE 802.11.
@@ -110,7 +110,7 @@ pub(super) struct PathRecord {
 #[derive(Debug)]
 pub(super) struct LinkRecord {
     pub(super) name: String,
-    pub(super) queue: Points,
+    pub(super) queue: Lengths,
 }
 
 /// Bytes per time interval; the interval grows with the run.
@@ -128,7 +128,7 @@ impl Rate {
     }
 
     /// Adds bytes at `at` nanoseconds, which is not before the last ones.
-    #[inline]
+    #[inline(always)]
     fn add(&mut self, at: u64, bytes: u64) {
         if at >= self.end {
             self.begin(at);
@@ -139,6 +139,7 @@ impl Rate {
     }
 
     /// Begins the interval of this time.
+    #[inline(never)]
     fn begin(&mut self, at: u64) {
         while at / self.interval >= BINS as u64 {
             self.interval *= 2;
@@ -171,18 +172,18 @@ impl PathRecord {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn window(&mut self, at: u64, cwnd: u64, ssthresh: u64, flight: u64) {
-        self.cwnd.push(at, cwnd as f64);
-        self.flight.push(at, flight as f64);
+        self.cwnd.push(at, value(cwnd));
+        self.flight.push(at, value(flight));
         if ssthresh != u64::MAX {
-            self.ssthresh.push(at, ssthresh as f64);
+            self.ssthresh.push(at, value(ssthresh));
         }
     }
 
     /// It carries a piece of data.
-    #[inline]
-    fn carry(&mut self, at: u64, number: f64, size: u32, why: Why) {
+    #[inline(always)]
+    fn carry(&mut self, at: u64, number: f32, size: u32, why: Why) {
         self.sent(why).push(at, number);
         self.rate.add(at, u64::from(size));
     }
@@ -219,12 +220,11 @@ impl FlowRecord {
     }
 
     /// The number of a piece of data, counted from the first one sent. TSNs wrap after 2^32.
-    fn number(&mut self, number: u64) -> f64 {
+    #[inline]
+    fn number(&mut self, number: u64) -> f32 {
         let first = *self.first.get_or_insert(number);
-        match number.checked_sub(first) {
-            Some(distance) => distance as f64,
-            None => f64::from((number as u32).wrapping_sub(first as u32)),
-        }
+        let distance = number.checked_sub(first);
+        value(distance.unwrap_or_else(|| u64::from((number as u32).wrapping_sub(first as u32))))
     }
 
     /// The path with this name.
@@ -258,26 +258,39 @@ impl FlowRecord {
     /// Details that come together. They are many, so the most frequent notes are recorded as they are.
     fn details(&mut self, details: &Details<'_>) {
         let mut latest = None;
-        for note in details.notes.into_iter().flatten() {
-            let at = note.at.as_nanos();
-            match note.kind {
-                NoteKind::Window { path, cwnd, ssthresh, flight, marked } => {
-                    let place = self.known(path, details, &mut latest);
-                    self.paths[place].1.window(at, cwnd, ssthresh, flight + marked);
-                }
-                NoteKind::PeerWindow { bytes } => self.peer_window.push(at, bytes as f64),
-                NoteKind::Sent { path, tsn, size, why } => {
-                    let number = self.number(u64::from(tsn.0));
-                    let place = self.known(path, details, &mut latest);
-                    self.paths[place].1.carry(at, number, size, why);
-                }
-                NoteKind::Acked { cumulative } => self.acked(at, u64::from(cumulative.0)),
-                ref kind => {
-                    if let Some((path, detail)) = Detail::of(kind) {
-                        self.detail(at, path.and_then(|path| details.name(path)), &detail);
-                        // A path that is new stands before others.
-                        latest = None;
-                    }
+        for notes in details.notes {
+            notes.iter().for_each(|note| self.note(note, details, &mut latest));
+        }
+    }
+
+    #[inline(always)]
+    fn note(&mut self, note: &Note, details: &Details<'_>, latest: &mut Option<(PathId, usize)>) {
+        let at = note.at.as_nanos();
+        match note.kind {
+            NoteKind::Window { path, cwnd, ssthresh, flight, marked } => {
+                let place = self.known(path, details, latest);
+                self.paths[place].1.window(at, cwnd, ssthresh, flight + marked);
+            }
+            NoteKind::PeerWindow { bytes } => self.peer_window.push(at, value(bytes)),
+            NoteKind::Sent { path, tsn, size, why } => {
+                let number = self.number(u64::from(tsn.0));
+                let place = self.known(path, details, latest);
+                self.paths[place].1.carry(at, number, size, why);
+            }
+            NoteKind::SentAlone { path, tsn, size, cwnd, ssthresh, flight, peer_window } => {
+                let number = self.number(u64::from(tsn.0));
+                let place = self.known(path, details, latest);
+                let path = &mut self.paths[place].1;
+                path.carry(at, number, size, Why::New);
+                path.window(at, cwnd, ssthresh, flight);
+                self.peer_window.push(at, value(peer_window));
+            }
+            NoteKind::Acked { cumulative } => self.acked(at, u64::from(cumulative.0)),
+            ref kind => {
+                if let Some((path, detail)) = Detail::of(kind) {
+                    self.detail(at, path.and_then(|path| details.name(path)), &detail);
+                    // A path that is new stands before others.
+                    *latest = None;
                 }
             }
         }
@@ -290,12 +303,12 @@ impl FlowRecord {
             }
             Detail::Rto { rto, srtt } => {
                 let path = self.path(path);
-                path.rto.push(at, rto.as_secs_f64());
+                path.rto.push(at, rto.as_secs_f64() as f32);
                 if let Some(srtt) = srtt {
-                    path.srtt.push(at, srtt.as_secs_f64());
+                    path.srtt.push(at, srtt.as_secs_f64() as f32);
                 }
             }
-            Detail::PeerWindow { bytes } => self.peer_window.push(at, *bytes as f64),
+            Detail::PeerWindow { bytes } => self.peer_window.push(at, value(*bytes)),
             Detail::Sent { number, size, why } => {
                 let number = self.number(*number);
                 self.path(path).carry(at, number, *size, *why);
@@ -360,7 +373,7 @@ impl Observer for Recorder {
         self.flows = names.flows.iter().map(|name| FlowRecord::new(name)).collect();
         let link = |(name, direction): &(String, String)| LinkRecord {
             name: format!("{name} {direction}"),
-            queue: Points::new(LINE),
+            queue: Lengths::new(LINE),
         };
         self.links = names.links.iter().map(link).collect();
         let channel = |(name, stations): &(String, Vec<String>)| ChannelRecord {
@@ -378,12 +391,12 @@ impl Observer for Recorder {
                 self.flows[*flow].detail(at, *path, detail);
             }
             Record::Queued { link, queue, .. } | Record::Departed { link, queue } => {
-                self.links[*link].queue.push(at, f64::from(queue.packets));
+                self.links[*link].queue.change(at, queue.packets);
             }
             Record::Air { channel, frame, .. } => {
                 let key = (kind(frame), frame.from as usize);
                 let frames = &mut self.channels[*channel].frames;
-                frames.entry(key).or_insert_with(|| Points::new(LINE)).push(at, frame.airtime as f64);
+                frames.entry(key).or_insert_with(|| Points::new(LINE)).push(at, value(frame.airtime));
             }
             Record::Dropped { flow, packet, .. } => {
                 let flow = &mut self.flows[*flow];
@@ -402,16 +415,26 @@ impl Observer for Recorder {
         }
     }
 
-    fn queues(&mut self, records: &[QueueRecord]) {
-        let Recorder { links, lengths, .. } = self;
-        lengths.each(records, |change| {
-            links[change.link].queue.push(change.at.as_nanos(), f64::from(change.queue.packets));
-        });
+    fn queue(&mut self, record: &QueueRecord<'_>) {
+        match *record {
+            QueueRecord::Came { link, stays } => self.links[link].queue.come(stays),
+            QueueRecord::Changed(QueueChange { at, link, queue }) => {
+                self.links[link].queue.change(at.as_nanos(), queue.packets);
+            }
+            QueueRecord::Ended(at) => self.links.iter_mut().for_each(|link| link.queue.end(at.as_nanos())),
+        }
     }
 
     fn wants(&self) -> Wants {
         Wants::UNORDERED
     }
+}
+
+/// A value of a chart. It is below 2^53, so that it is rounded once.
+#[inline(always)]
+fn value(whole: u64) -> f32 {
+    // The conversion of signed numbers is one instruction.
+    whole as i64 as f32
 }
 
 /// The name of a frame in charts.

@@ -324,6 +324,8 @@ impl Sender {
             (Why::New, None)
                 if self.queue.joins_equals() && self.send_whole(load.path, size, budget, chunks, around) =>
             {
+                let Ask { tsn, why, .. } = load.ask;
+                around.notes.add(around.now, || NoteKind::Sent { path: load.path, tsn, size, why });
                 window -= u64::from(size);
             }
             (_, None) => window = self.send_new(load, budget, chunks, around),

@@ -2,17 +2,18 @@
 //! others, as long as nothing happens in between but that they are sent. If nothing but their chunks can be in them, it also
 //! holds after a plain SACK, which changes nothing but how much may be sent.
 
+use std::hint::cold_path;
+
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
 use smallvec::SmallVec;
 
 use super::blocked::in_the_way;
 use super::{NextOfTrain, PacketPlan, SendContext, Sender, Train, TrainLoad};
-use crate::Time;
 use crate::output::{Limit, NoteKind};
-use crate::path::PathId;
 use crate::policy::{Choice, Stays, Why};
 use crate::wire::Chunk;
+use crate::{PathId, Time, Tsn};
 
 impl Sender {
     /// Something happened but that packets were sent: the next packet is decided anew.
@@ -113,7 +114,9 @@ impl Sender {
         chance: &mut ChaCha8Rng,
     ) {
         let TrainLoad { path, next: (_, size), window } = *load;
-        let left = match self.send_whole(path, size, budget, chunks, around) {
+        let tsn = self.outstanding.next_tsn();
+        let whole = self.send_whole(path, size, budget, chunks, around);
+        let left = match whole {
             true => window - u64::from(size),
             false => self.send_any(load, budget, chunks, around),
         };
@@ -121,12 +124,47 @@ impl Sender {
             train.window = left;
         }
         self.tie = chance.next_u64();
+        if around.notes.are_on() {
+            cold_path();
+            match whole.then_some((tsn, size)) {
+                Some(sent) if around.notes.are_kept() => self.keep_alone(path, sent, left, around),
+                sent => self.note_alone(path, sent, around),
+            }
+        }
+    }
+
+    /// Records that packet: its chunk, unless that is recorded already.
+    #[inline(never)]
+    fn note_alone(&self, path: PathId, sent: Option<(Tsn, u32)>, around: &mut SendContext<'_>) {
+        if let Some((tsn, size)) = sent {
+            around.notes.add(around.now, || NoteKind::Sent { path, tsn, size, why: Why::New });
+        }
         around.paths.note_window(path, around.now, around.notes);
         self.note_peer_window(around);
     }
 
+    /// The same in one note, while notes are kept.
+    #[inline(never)]
+    fn keep_alone(
+        &self,
+        path: PathId,
+        (tsn, size): (Tsn, u32),
+        peer_window: u64,
+        around: &mut SendContext<'_>,
+    ) {
+        debug_assert_eq!(peer_window, self.peer_window(around.paths));
+        let view = around.paths.view(path);
+        if view.marked > 0 {
+            cold_path();
+            return self.note_alone(path, Some((tsn, size)), around);
+        }
+        let (cwnd, ssthresh, flight) = (view.window, view.ssthresh, view.flight);
+        let note = NoteKind::SentAlone { path, tsn, size, cwnd, ssthresh, flight, peer_window };
+        around.notes.keep(around.now, note);
+    }
+
     /// Sends the next message as one chunk of `size` bytes, if it fills the packet and nothing of it was sent. The usual packet holds
-    /// such a chunk. Returns whether it was sent.
+    /// such a chunk. Makes no note. Returns whether it was sent.
     #[inline(never)]
     pub(super) fn send_whole(
         &mut self,
@@ -141,7 +179,6 @@ impl Sender {
         let Some(data) = whole else { return false };
         chunks.push(Chunk::Data(data.clone()));
         self.outstanding.push(data, size, path, around.paths, around.now);
-        around.notes.add(around.now, || NoteKind::Sent { path, tsn, size, why: Why::New });
         self.in_use = path;
         self.rights.sent_new(path);
         true

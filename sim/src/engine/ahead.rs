@@ -4,6 +4,8 @@
 //! The results stay the same. No other packet can reach the next link earlier, a packet that would be lost or dropped
 //! waits for its event, and no packet runs ahead of a moment at which an observer looks or something changes.
 
+use std::hint::cold_path;
+
 use anabranch_proto::Time;
 
 use super::{Engine, RADIO};
@@ -58,20 +60,6 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
     /// once.
     #[inline(always)]
     pub(super) fn carry(&mut self, mut link: usize, mut carried: Carried) {
-        if self.observed.is_some() {
-            return self.carry_observed(link, carried);
-        }
-        while let Some(next) = self.pass(link, &mut carried) {
-            link = next;
-        }
-        if self.links[link].carry(carried) {
-            self.await_head(link);
-        }
-    }
-
-    /// The same, shown to an observer.
-    #[cold]
-    fn carry_observed(&mut self, mut link: usize, mut carried: Carried) {
         self.show_stay(link, &carried);
         while let Some(next) = self.pass(link, &mut carried) {
             link = next;
@@ -80,7 +68,10 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
         if self.links[link].carry(carried) {
             self.await_head(link);
         }
-        self.show_queued(link);
+        if self.observed.is_some() {
+            cold_path();
+            self.show_queued(link);
+        }
     }
 
     /// Lets the packet pass to the next link, which is returned, if it can be offered there already.

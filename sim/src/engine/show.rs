@@ -1,5 +1,7 @@
 //! The records that the engine shows to an observer. Without an observer, each call is a branch that is not taken.
 
+use std::hint::cold_path;
+
 use anabranch_proto::{PathId, Reason, Time};
 
 use super::{Change, Engine};
@@ -81,7 +83,7 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
     /// Shows everything that was kept.
     #[cold]
     pub(super) fn show_kept(&mut self) {
-        (0..self.agents.len()).for_each(|agent| self.tell_kept(agent));
+        self.tell_all_kept();
         let Some(observed) = self.observed.as_mut().filter(|observed| observed.batches()) else { return };
         observed.end_queues(self.now, |link| self.links[link].counters().offered);
     }
@@ -99,15 +101,28 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
     }
 
     /// An agent was polled until it waits.
-    #[cold]
+    #[inline(always)]
     pub(super) fn show_after(&mut self, agent: usize) {
         let Some(observed) = &mut self.observed else { return };
         if observed.wants_reads() {
-            observed.read(self.now, agent, self.agents[agent].read());
+            self.show_read(agent);
+        } else if observed.has_kept_enough() {
+            self.tell_all_kept();
         }
-        if observed.has_kept_enough(agent) {
-            self.tell_kept(agent);
+    }
+
+    #[cold]
+    fn show_read(&mut self, agent: usize) {
+        let Some(observed) = &mut self.observed else { return };
+        observed.read(self.now, agent, self.agents[agent].read());
+        if observed.has_kept_enough() {
+            self.tell_all_kept();
         }
+    }
+
+    #[cold]
+    fn tell_all_kept(&mut self) {
+        (0..self.agents.len()).for_each(|agent| self.tell_kept(agent));
     }
 
     #[inline]
@@ -146,9 +161,10 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
     }
 
     /// A packet is sent on a link. If it is certain when it leaves the queue, that is shown at once.
-    #[inline]
+    #[inline(always)]
     pub(super) fn show_stay(&mut self, link: usize, carried: &Carried) {
-        if let Some(observed) = self.observed.as_mut().filter(|observed| observed.is_certain(link)) {
+        if let Some(observed) = &mut self.observed {
+            cold_path();
             observed.came(self.now, link, carried);
         }
     }

@@ -11,14 +11,14 @@ use crate::medium::wire::Occupancy;
 use crate::medium::wire::{Carried, DropCause};
 use crate::observe::trace::{
     Contents, Detail, Details, Observer, Origin, PacketView, QueueChange, QueueLength, QueueRecord,
-    RadioFrame, Record, Side, Wait, Wants,
+    RadioFrame, Record, Side, Stay, Wait, Wants,
 };
 use crate::transport::{Body, Frame};
 
-/// The least number of records of queues that are shown together.
-const BATCH: usize = 512;
-/// After so many polls an agent tells the details that it has kept.
-const POLLS: u32 = 31;
+/// The least number of packets in a queue that are shown together.
+const BATCH: usize = 128;
+/// After so many polls of each agent they tell the details that they have kept.
+const POLLS: u32 = 32;
 
 /// An observer, and the origins of the packets in flight.
 pub(crate) struct Observed<'a> {
@@ -33,14 +33,10 @@ pub(crate) struct Observed<'a> {
     pub(crate) leaves: Time,
     /// Whether the observer takes many records together; then it uses no packets.
     batches: bool,
-    /// By link direction: whether the record of a packet that comes says when it leaves the queue.
-    certain: Vec<bool>,
-    /// What happened to queues and was not shown yet. Packets that run ahead come after now.
-    queues: Vec<QueueRecord>,
-    /// The number of records at which they are shown.
-    enough: usize,
-    /// By agent: how often it was polled since it told its details.
-    polls: Vec<u32>,
+    /// By link direction.
+    coming: Vec<Coming>,
+    /// After so many polls all agents tell their details.
+    polls: u32,
     origins: Origins,
     /// By entry of the table of routes.
     ways: Vec<Way>,
@@ -50,6 +46,20 @@ pub(crate) struct Observed<'a> {
     read: Vec<u64>,
     /// By agent.
     blocking: BTreeMap<usize, Blocking>,
+}
+
+/// What has come to a link direction.
+struct Coming {
+    /// Whether the record of a packet that comes says when it leaves the queue.
+    certain: bool,
+    /// Such packets that were not shown yet. Those that run ahead come after now.
+    stays: Vec<Stay>,
+}
+
+impl Coming {
+    fn new(certain: bool) -> Self {
+        Coming { certain, stays: Vec::new() }
+    }
 }
 
 /// A place on a route.
@@ -152,10 +162,8 @@ impl<'a> Observed<'a> {
             reads,
             leaves: Time::ZERO,
             batches,
-            certain: certain.into_iter().map(|certain| certain && batches && lengths).collect(),
-            queues: Vec::with_capacity(if batches { BATCH } else { 0 }),
-            enough: BATCH,
-            polls: vec![0; agents.len()],
+            coming: certain.into_iter().map(|certain| Coming::new(certain && batches && lengths)).collect(),
+            polls: POLLS * agents.len() as u32,
             origins: Origins::default(),
             ways,
             agents,
@@ -182,7 +190,7 @@ impl<'a> Observed<'a> {
     /// Whether departures from this link are shown when they happen.
     #[inline]
     pub(crate) fn shows_departures(&self, link: usize) -> bool {
-        self.shows_links() && !self.certain[link]
+        self.shows_links() && !self.coming[link].certain
     }
 
     /// Whether the observer takes many records together.
@@ -195,22 +203,26 @@ impl<'a> Observed<'a> {
         self.ways[frame.hop as usize].flow
     }
 
-    /// An agent was polled. Whether it should tell the details that it has kept.
-    pub(crate) fn has_kept_enough(&mut self, agent: usize) -> bool {
-        let polls = &mut self.polls[agent];
-        *polls = if *polls == POLLS { 0 } else { *polls + 1 };
-        *polls == 0 && self.batches
+    /// An agent was polled. Whether all should tell the details that they have kept.
+    #[inline(always)]
+    pub(crate) fn has_kept_enough(&mut self) -> bool {
+        self.polls -= 1;
+        let enough = self.polls == 0;
+        if enough {
+            self.polls = POLLS * self.agents.len() as u32;
+        }
+        enough
     }
 
     /// Whether the record of a packet that comes to this link says when it leaves the queue.
     #[inline]
     pub(crate) fn is_certain(&self, link: usize) -> bool {
-        self.certain[link]
+        self.coming[link].certain
     }
 
     /// Whether packets may run ahead: nothing is shown of links, or no more than when packets come and leave.
     pub(crate) fn lets_run_ahead(&self) -> bool {
-        !self.shows_links() || self.certain.iter().all(|certain| *certain)
+        !self.shows_links() || self.coming.iter().all(|coming| coming.certain)
     }
 
     /// Details that an agent has kept.
@@ -219,44 +231,46 @@ impl<'a> Observed<'a> {
         self.observer.details(&Details { flow, side, notes, paths });
     }
 
-    /// A packet has come to a link from which it is certain when it leaves.
-    #[inline]
+    /// A packet has come to a link. If it is certain when it leaves, that is recorded.
+    #[inline(always)]
     pub(crate) fn came(&mut self, now: Time, link: usize, carried: &Carried) {
         let (at, leaves) = carried.stay();
-        let (number, size) = (carried.offered, carried.frame.size);
-        self.keep(now, QueueRecord::Came { at, leaves, number, link: link as u32, size });
-    }
-
-    /// The queue of a link has changed, for an observer that takes changes together.
-    pub(crate) fn changed(&mut self, at: Time, link: usize, queue: &Occupancy) {
-        self.keep(at, QueueRecord::Changed(QueueChange { at, link, queue: length(queue) }));
-    }
-
-    #[inline]
-    fn keep(&mut self, now: Time, record: QueueRecord) {
-        if self.queues.len() >= self.enough {
-            self.show_queues(now);
+        let stay = Stay { at, leaves, number: carried.offered, size: carried.frame.size };
+        let Coming { certain, stays } = &mut self.coming[link];
+        // There is no room where departures are uncertain.
+        if stays.len() < stays.capacity() {
+            stays.push(stay);
+        } else if *certain {
+            self.show_stays(now, link, stay);
         }
-        self.queues.push(record);
     }
 
-    /// Shows what has happened to queues up to now.
-    fn show_queues(&mut self, now: Time) {
-        let later: Vec<_> = self.queues.extract_if(.., |record| record.at() > now).collect();
-        self.observer.queues(&self.queues);
-        self.queues.clear();
-        self.queues.extend(later);
-        self.enough = BATCH.max(2 * self.queues.len());
+    /// The queue of a link has changed, for an observer that does without a common order.
+    pub(crate) fn changed(&mut self, at: Time, link: usize, queue: &Occupancy) {
+        self.observer.queue(&QueueRecord::Changed(QueueChange { at, link, queue: length(queue) }));
+    }
+
+    /// Shows the packets that have come to a link before now, and records this one.
+    #[inline(never)]
+    fn show_stays(&mut self, now: Time, link: usize, stay: Stay) {
+        let stays = &mut self.coming[link].stays;
+        let past = stays.partition_point(|stay| stay.at < now);
+        self.observer.queue(&QueueRecord::Came { link, stays: &stays[..past] });
+        stays.drain(..past);
+        if stays.len() >= stays.capacity() / 2 {
+            stays.reserve(stays.capacity().max(BATCH));
+        }
+        stays.push(stay);
     }
 
     /// The run is over. `offered` is the number of packets that were offered to a link direction.
     pub(crate) fn end_queues(&mut self, now: Time, offered: impl Fn(usize) -> u64) {
-        self.queues.retain(|record| match *record {
-            QueueRecord::Came { number, link, .. } => number <= offered(link as usize),
-            _ => true,
-        });
-        self.queues.push(QueueRecord::Ended(now));
-        self.show_queues(now);
+        for (link, Coming { stays, .. }) in self.coming.iter().enumerate() {
+            let offered = offered(link);
+            let past = stays.partition_point(|stay| stay.number <= offered && stay.at <= now);
+            self.observer.queue(&QueueRecord::Came { link, stays: &stays[..past] });
+        }
+        self.observer.queue(&QueueRecord::Ended(now));
     }
 
     /// The application of an agent has read data.

@@ -1,31 +1,36 @@
 //! The lengths of queues, for an observer that does without a common order.
 
-use std::collections::VecDeque;
-
 use anabranch_proto::Time;
 
 use super::trace::QueueLength;
 
-/// What happened to a queue. Of each link direction, these records are in order of time.
+/// What happened to queues. Of each link direction, these records are in order of time.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum QueueRecord {
-    /// A packet came, and it is certain when it leaves. Then there is no record of that.
+pub enum QueueRecord<'a> {
+    /// Packets came to a link direction, and it is certain when they leave. Then there is no record of that.
     Came {
-        /// When it came.
-        at: Time,
-        /// When it leaves the queue.
-        leaves: Time,
-        /// The number of the packet among those offered to the link direction, from 1.
-        number: u64,
         /// The link direction.
-        link: u32,
-        /// Bytes.
-        size: u32,
+        link: usize,
+        /// The packets.
+        stays: &'a [Stay],
     },
     /// A packet came or left.
     Changed(QueueChange),
     /// The run is over.
     Ended(Time),
+}
+
+/// A packet in a queue.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Stay {
+    /// When it came.
+    pub at: Time,
+    /// When it leaves.
+    pub leaves: Time,
+    /// Its number among the packets offered to the link direction, from 1.
+    pub number: u64,
+    /// Bytes.
+    pub size: u32,
 }
 
 /// The queue of a link direction is so long from now on.
@@ -39,15 +44,6 @@ pub struct QueueChange {
     pub queue: QueueLength,
 }
 
-impl QueueRecord {
-    pub(super) fn at(&self) -> Time {
-        match *self {
-            QueueRecord::Came { at, .. } | QueueRecord::Ended(at) => at,
-            QueueRecord::Changed(change) => change.at,
-        }
-    }
-}
-
 /// Computes the lengths of all queues from their records.
 #[derive(Clone, Default, Debug)]
 pub struct QueueLengths {
@@ -58,31 +54,45 @@ pub struct QueueLengths {
 #[derive(Clone, Default, Debug)]
 struct Queue {
     /// When each packet leaves, and its size.
-    packets: VecDeque<(Time, u32)>,
+    packets: Vec<(Time, u32)>,
+    now: Moment,
+}
+
+/// A queue at a moment.
+#[derive(Copy, Clone, Default, Debug)]
+struct Moment {
+    /// So many packets, from the first, have left.
+    left: usize,
+    /// So many have come.
+    come: usize,
     bytes: u64,
 }
 
 impl QueueLengths {
-    /// Calls `changed` with every change that follows from these records, which come after those of the last call. The changes
+    /// Calls `changed` with every change that follows from this record, which comes after that of the last call. The changes
     /// of each link direction are in order of time.
-    pub fn each(&mut self, records: &[QueueRecord], mut changed: impl FnMut(QueueChange)) {
-        for record in records {
-            match *record {
-                QueueRecord::Came { at, leaves, link, size, .. } => {
-                    let link = link as usize;
-                    if self.queues.len() <= link {
-                        self.queues.resize_with(link + 1, Queue::default);
-                    }
-                    let queue = &mut self.queues[link];
-                    queue.leave(link, at, &mut changed);
-                    queue.packets.push_back((leaves, size));
-                    queue.bytes += u64::from(size);
-                    changed(queue.changed(link, at));
+    #[inline(always)]
+    pub fn each(&mut self, record: &QueueRecord<'_>, mut changed: impl FnMut(QueueChange)) {
+        match *record {
+            QueueRecord::Came { link, stays } => {
+                if self.queues.len() <= link {
+                    self.queues.resize_with(link + 1, Queue::default);
                 }
-                QueueRecord::Changed(change) => changed(change),
-                QueueRecord::Ended(at) => {
-                    let queues = self.queues.iter_mut().enumerate();
-                    queues.for_each(|(link, queue)| queue.leave(link, at, &mut changed));
+                let queue = &mut self.queues[link];
+                queue.await_all(stays);
+                let mut now = queue.now;
+                for stay in stays {
+                    now.leave(&queue.packets, stay.at, |at, queue| changed(QueueChange { at, link, queue }));
+                    now.come += 1;
+                    now.bytes += u64::from(stay.size);
+                    changed(QueueChange { at: stay.at, link, queue: now.length() });
+                }
+                queue.now = now;
+            }
+            QueueRecord::Changed(change) => changed(change),
+            QueueRecord::Ended(until) => {
+                for (link, Queue { packets, now }) in self.queues.iter_mut().enumerate() {
+                    now.leave(packets, until, |at, queue| changed(QueueChange { at, link, queue }));
                 }
             }
         }
@@ -90,19 +100,32 @@ impl QueueLengths {
 }
 
 impl Queue {
-    /// Lets packets leave up to `until`.
+    /// These packets come next.
+    fn await_all(&mut self, stays: &[Stay]) {
+        self.packets.drain(..self.now.left);
+        self.now.come -= self.now.left;
+        self.now.left = 0;
+        self.packets.extend(stays.iter().map(|stay| (stay.leaves, stay.size)));
+    }
+}
+
+impl Moment {
+    /// Lets packets leave up to `until`. Calls `left` for each with the time and the queue behind it.
     #[inline(always)]
-    fn leave(&mut self, link: usize, until: Time, changed: &mut impl FnMut(QueueChange)) {
-        while let Some(&(at, size)) = self.packets.front().filter(|(at, _)| *at <= until) {
-            self.packets.pop_front();
+    fn leave(&mut self, packets: &[(Time, u32)], until: Time, mut left: impl FnMut(Time, QueueLength)) {
+        while self.left < self.come
+            && let (at, size) = packets[self.left]
+            && at <= until
+        {
+            self.left += 1;
             self.bytes -= u64::from(size);
-            changed(self.changed(link, at));
+            left(at, self.length());
         }
     }
 
     #[inline(always)]
-    fn changed(&self, link: usize, at: Time) -> QueueChange {
-        QueueChange { at, link, queue: QueueLength { packets: self.packets.len() as u32, bytes: self.bytes } }
+    fn length(&self) -> QueueLength {
+        QueueLength { packets: (self.come - self.left) as u32, bytes: self.bytes }
     }
 }
 
@@ -115,18 +138,14 @@ mod tests {
     #[test]
     fn packets_leave_before_the_next_one_comes() {
         let second = |seconds: u64| Time::from_nanos(seconds * 1_000_000_000);
-        let came = |at, leaves, number| QueueRecord::Came {
-            at: second(at),
-            leaves: second(leaves),
-            number,
-            link: 1,
-            size: 100,
-        };
-        let records = [came(0, 1, 1), came(0, 2, 2), came(1, 3, 3), QueueRecord::Ended(second(2))];
+        let came = |at, leaves, number| Stay { at: second(at), leaves: second(leaves), number, size: 100 };
+        let stays = [came(0, 1, 1), came(0, 2, 2), came(1, 3, 3)];
+        let together = |stays| QueueRecord::Came { link: 1, stays };
+        let records = [together(&stays[..2]), together(&stays[2..]), QueueRecord::Ended(second(2))];
         let mut seen = Vec::new();
         let mut lengths = QueueLengths::default();
-        for part in records.chunks(2) {
-            lengths.each(part, |QueueChange { at, link, queue }| {
+        for record in &records {
+            lengths.each(record, |QueueChange { at, link, queue }| {
                 assert_eq!((link, queue.bytes), (1, 100 * u64::from(queue.packets)));
                 seen.push((at.as_nanos() / 1_000_000_000, queue.packets));
             });

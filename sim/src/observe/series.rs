@@ -124,7 +124,7 @@ impl CsvSeries {
         }
     }
 
-    fn queue(&mut self, at: Time, link: usize, queue: QueueLength) {
+    fn length(&mut self, at: Time, link: usize, queue: QueueLength) {
         let row = [seconds(at), Number(u64::from(queue.packets)), Number(queue.bytes)];
         self.row(self.flows.len() + link, &QUEUE, &row);
     }
@@ -233,7 +233,7 @@ impl Observer for CsvSeries {
                 }
             }
             Record::Queued { link, queue, .. } | Record::Departed { link, queue } => {
-                self.queue(at, *link, *queue);
+                self.length(at, *link, *queue);
             }
             Record::Dropped { link, flow, number, cause, packet } => {
                 let cause = match cause {
@@ -254,9 +254,9 @@ impl Observer for CsvSeries {
         }
     }
 
-    fn queues(&mut self, records: &[QueueRecord]) {
+    fn queue(&mut self, record: &QueueRecord<'_>) {
         let mut lengths = std::mem::take(&mut self.lengths);
-        lengths.each(records, |change| self.queue(change.at, change.link, change.queue));
+        lengths.each(record, |change| self.length(change.at, change.link, change.queue));
         self.lengths = lengths;
     }
 

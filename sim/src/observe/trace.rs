@@ -4,7 +4,7 @@ use anabranch_proto::policy::Why;
 use anabranch_proto::wire::{Chunk, Packet};
 use anabranch_proto::{Blocked, Duration, Note, NoteKind, PathId, PathState, Reason, Time, Tsn};
 
-pub use super::queues::{QueueChange, QueueLengths, QueueRecord};
+pub use super::queues::{QueueChange, QueueLengths, QueueRecord, Stay};
 pub use crate::medium::wire::DropCause;
 use crate::transport::foreign::Carried;
 pub use crate::transport::{
@@ -26,7 +26,7 @@ pub trait Observer {
     }
     /// What happened to queues, for an observer that does without [order](Wants::order), in place of [`Record::Queued`] and
     /// [`Record::Departed`]. [`QueueLengths`] computes the lengths.
-    fn queues(&mut self, _: &[QueueRecord]) {}
+    fn queue(&mut self, _: &QueueRecord<'_>) {}
     /// The records that it uses; others may be left out.
     fn wants(&self) -> Wants {
         Wants { receivers: true, reads: true, ..Wants::PACKETS }
@@ -42,7 +42,7 @@ pub struct Wants {
     pub details: bool,
     /// [`Record::Detail`] of receivers.
     pub receivers: bool,
-    /// [`Record::Queued`] and [`Record::Departed`], or [what replaces them](Observer::queues).
+    /// [`Record::Queued`] and [`Record::Departed`], or [what replaces them](Observer::queue).
     pub queues: bool,
     /// [`Record::Read`].
     pub reads: bool,
@@ -101,19 +101,34 @@ impl<'a> Details<'a> {
         // Most concern the same path as the one before.
         let mut latest: Option<(PathId, Option<&str>)> = None;
         for note in self.notes.into_iter().flatten() {
-            let Some((path, detail)) = Detail::of(&note.kind) else { continue };
-            let named = |path| {
-                latest.filter(|(before, _)| *before == path).unwrap_or_else(|| (path, self.name(path)))
-            };
-            let path = path.map(named);
-            latest = path.or(latest);
-            tell(note.at, path.and_then(|(_, name)| name), &detail);
+            for (path, detail) in details(&note.kind).into_iter().flatten() {
+                let named = |path| {
+                    latest.filter(|(before, _)| *before == path).unwrap_or_else(|| (path, self.name(path)))
+                };
+                let path = path.map(named);
+                latest = path.or(latest);
+                tell(note.at, path.and_then(|(_, name)| name), &detail);
+            }
         }
     }
 
     /// The name of a path.
     pub fn name(&self, path: PathId) -> Option<&'a str> {
         self.paths.iter().find(|(known, _)| *known == path)?.1
+    }
+}
+
+/// The details of a note that was kept.
+#[inline(always)]
+fn details(note: &NoteKind) -> [Option<(Option<PathId>, Detail)>; 3] {
+    match *note {
+        NoteKind::SentAlone { path, tsn, size, cwnd, ssthresh, flight, peer_window } => {
+            let sent = Detail::Sent { number: u64::from(tsn.0), size, why: Why::New };
+            let window = Detail::Window { cwnd, ssthresh, flight, marked: 0, segments: None };
+            let peer_window = Detail::PeerWindow { bytes: peer_window };
+            [Some((Some(path), sent)), Some((Some(path), window)), Some((None, peer_window))]
+        }
+        ref kind => [Detail::of(kind), None, None],
     }
 }
 
@@ -310,7 +325,8 @@ pub enum Detail {
 }
 
 impl Detail {
-    /// A note of SCTP's core, with its path; chunks by their TSNs. `None` for notes that observers are not told.
+    /// A note of SCTP's core, with its path; chunks by their TSNs. `None` for notes that observers are not told, and for
+    /// [`NoteKind::SentAlone`], which stands for several.
     #[inline(always)]
     pub fn of(note: &NoteKind) -> Option<(Option<PathId>, Detail)> {
         let number = |tsn: &Tsn| u64::from(tsn.0);
@@ -336,7 +352,7 @@ impl Detail {
                 (Some(path), Detail::Received { number: number(tsn), size, cumulative: number(cumulative) })
             }
             NoteKind::Blocked { cause, by } => (by, Detail::Blocked(cause)),
-            NoteKind::MissingReport { .. } => return None,
+            NoteKind::MissingReport { .. } | NoteKind::SentAlone { .. } => return None,
         })
     }
 }
@@ -494,8 +510,8 @@ impl Observer for Vec<&mut dyn Observer> {
         self.iter_mut().for_each(|observer| observer.details(details));
     }
 
-    fn queues(&mut self, records: &[QueueRecord]) {
-        self.iter_mut().for_each(|observer| observer.queues(records));
+    fn queue(&mut self, record: &QueueRecord<'_>) {
+        self.iter_mut().for_each(|observer| observer.queue(record));
     }
 
     fn wants(&self) -> Wants {
