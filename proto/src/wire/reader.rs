@@ -42,7 +42,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next `N` bytes.
-    #[inline]
+    #[inline(always)]
     pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
         let array = *self.left().first_chunk().ok_or(self.wrong())?;
         self.at += N;

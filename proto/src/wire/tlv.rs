@@ -67,7 +67,9 @@ pub(super) fn length(size: usize) -> Result<u16, EncodeError> {
 /// Appends zeros until the element that begins at `start` has a multiple of four bytes.
 pub(super) fn pad(out: &mut BytesMut, start: usize) {
     let size = out.len() - start;
-    out.put_bytes(0, padded(size) - size);
+    if !size.is_multiple_of(4) {
+        out.put_bytes(0, padded(size) - size);
+    }
 }
 
 /// How a value of type `T` is encoded.

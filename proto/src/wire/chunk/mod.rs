@@ -66,20 +66,20 @@ macro_rules! chunks {
                 }
             }
 
-            fn flags(&self) -> u8 {
+            /// Appends the chunk without its padding.
+            fn put_unpadded(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
                 match self {
-                    $( Chunk::$name(content) => content.flags(), )+
-                    Chunk::Unknown(unknown) => unknown.flags,
-                }
-            }
-
-            fn put_value(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
-                match self {
-                    $( Chunk::$name(content) => content.put(out), )+
+                    $( Chunk::$name(content) => {
+                        put_header(out, $number, content.flags(), content.size())?;
+                        content.put(out)
+                    } )+
                     Chunk::Unknown(unknown) if [$( $number ),+].contains(&unknown.number) => {
                         Err(EncodeError::Known { number: unknown.number.into() })
                     }
-                    Chunk::Unknown(unknown) => Ok(out.put_slice(&unknown.value)),
+                    Chunk::Unknown(unknown) => {
+                        put_header(out, unknown.number, unknown.flags, self.size())?;
+                        Ok(out.put_slice(&unknown.value))
+                    }
                 }
             }
 
@@ -151,6 +151,14 @@ chunks! {
     194 IForwardTsn(IForwardTsn),
 }
 
+/// Appends the header of a chunk of `size` bytes.
+#[inline]
+fn put_header(out: &mut BytesMut, number: u8, flags: u8, size: usize) -> Result<(), EncodeError> {
+    let [high, low] = length(size)?.to_be_bytes();
+    out.put_slice(&[number, flags, high, low]);
+    Ok(())
+}
+
 /// The content of a chunk that consists of a header only.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Bare;
@@ -209,12 +217,6 @@ impl Chunk {
         self.put_unpadded(out)?;
         pad(out, start);
         Ok(())
-    }
-
-    fn put_unpadded(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
-        let [high, low] = length(self.size())?.to_be_bytes();
-        out.put_slice(&[self.number(), self.flags(), high, low]);
-        self.put_value(out)
     }
 
     /// Reads the next chunk, which must use all of its length, and skips its padding.
