@@ -38,7 +38,7 @@ use recovery::Recoveries;
 use rights::Rights;
 
 /// A packet with less room than this is not filled with a fragment of a message.
-const SMALLEST_CUT: u32 = 128;
+const SMALLEST_CUT: u32 = 64;
 
 /// The sending half of an association.
 #[derive(Clone, Debug)]
