@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use anabranch_proto::wire::{Address, Copies, Packet};
+use anabranch_proto::wire::{Address, Copies, Packet, Spares};
 use anabranch_proto::{AssociationId, Event, Incoming, LostReason, Output, PathView, Purpose, Reason, Time};
 use bytes::Bytes;
 use tokio::sync::{Notify, broadcast};
@@ -14,7 +14,7 @@ use tokio::sync::{Notify, broadcast};
 use crate::gather::{Gather, Manner};
 use crate::interface::route;
 use crate::report::{PathReport, Traffic};
-use crate::socket::{Arrived, Sent, Socket};
+use crate::socket::{Datagram, Sent, Socket};
 use crate::source;
 use crate::tape::Taped;
 
@@ -24,6 +24,10 @@ const EVENTS: usize = 32;
 const BACKLOG: usize = 1024;
 /// The number of peers of a local address that are tried in order to find out whether the address is up.
 const ASKED: usize = 8;
+/// The number of packets that are built before they are encoded.
+const STAGE: usize = 64;
+/// The number of packets whose memory is kept for others.
+const MOST_SPARES: usize = 128;
 /// The interval at which an address that is down is checked, if no notification comes.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
@@ -52,6 +56,12 @@ pub(crate) struct Core {
     accepted: VecDeque<AssociationId>,
     /// The payloads of arrived packets.
     copies: Copies,
+    /// The packets of a datagram that were decoded and not yet handled.
+    arrived: Spares,
+    /// The packets that are to be gathered, with the sockets that they leave from.
+    leaving: Vec<(Box<Packet>, usize, Manner)>,
+    /// Packets that are needed no longer, to decode into.
+    spares: Spares,
     /// When the endpoint next has something to do.
     pub(crate) wake: Option<Time>,
     pub(crate) traffic: Traffic,
@@ -62,6 +72,10 @@ struct Outbound {
     gather: Gather,
     /// Whether the socket is full.
     full: bool,
+    /// Whether the core knows that the socket is full.
+    told: bool,
+    /// Whether a packet could not leave, and the address was not checked since.
+    unreachable: bool,
     /// When an address that is down is next checked.
     down: Option<Instant>,
 }
@@ -94,6 +108,38 @@ pub(crate) struct Signals {
     pub(crate) events: broadcast::Sender<Event>,
 }
 
+impl Outbound {
+    /// Hands the gathered packets to the kernel until its socket is full.
+    fn send(&mut self, socket: &Socket, traffic: &mut Traffic) {
+        while !self.full
+            && let Some((run, bytes)) = self.gather.first()
+        {
+            match socket.send(run, bytes) {
+                Sent::Done => {
+                    traffic.sends += 1;
+                    traffic.packets_sent += run.packets as u64;
+                }
+                Sent::Full => {
+                    self.full = true;
+                    break;
+                }
+                Sent::NoRuns => {
+                    self.gather.no_runs();
+                    continue;
+                }
+                Sent::Unreachable => self.unreachable = true,
+                Sent::Lost => {}
+            }
+            self.gather.pop();
+        }
+    }
+
+    /// Whether the driver has to do something for this socket.
+    fn needs_driver(&self) -> bool {
+        if self.full { !self.told } else { self.unreachable || !self.gather.is_empty() }
+    }
+}
+
 impl User {
     fn new(standing: AssociationState, source: Option<IpAddr>) -> User {
         let signals = Signals {
@@ -119,6 +165,8 @@ impl Shared {
         let outbound = |socket: &Socket| Outbound {
             gather: Gather::new(if gso { socket.most() } else { 1 }),
             full: false,
+            told: false,
+            unreachable: false,
             down: None,
         };
         let core = Core {
@@ -130,6 +178,9 @@ impl Shared {
             max_per_source: max_per_source.unwrap_or(u32::MAX),
             accepted: VecDeque::new(),
             copies: Copies::default(),
+            arrived: Spares::new(),
+            leaving: Vec::new(),
+            spares: Spares::new(),
             wake: None,
             traffic: Traffic::default(),
         };
@@ -153,7 +204,7 @@ impl Shared {
         let result = what(&mut core.endpoint, now);
         core.drain(self, now);
         let sooner = core.wake.is_some_and(|at| wake.is_none_or(|before| at < before));
-        if sooner || core.outbound.iter().any(|outbound| !outbound.gather.is_empty() && !outbound.full) {
+        if sooner || !core.leaving.is_empty() || core.outbound.iter().any(Outbound::needs_driver) {
             self.driver.notify_one();
         }
         result
@@ -239,17 +290,15 @@ impl Core {
 
     /// Whether an association exists that has not ended.
     pub(crate) fn is_idle(&self) -> bool {
-        self.users.values().all(User::over) && self.outbound.iter().all(|outbound| outbound.gather.is_empty())
+        let sent = self.leaving.is_empty() && self.outbound.iter().all(|outbound| outbound.gather.is_empty());
+        sent && self.users.values().all(User::over)
     }
 
     /// Drains the output of the endpoint: after every call, and after every packet of a batch.
     pub(crate) fn drain(&mut self, shared: &Shared, now: Time) {
         loop {
             match self.endpoint.poll(now) {
-                Output::Transmit(packet, reason) => {
-                    self.transmit(shared, &packet, &reason);
-                    self.endpoint.reuse(packet);
-                }
+                Output::Transmit(packet, reason) => self.transmit(shared, packet, &reason),
                 Output::Event(id, event) => self.event(shared, id, event, now),
                 Output::Note(_) => {}
                 Output::Wait(until) => return self.wake = until,
@@ -257,15 +306,34 @@ impl Core {
         }
     }
 
-    fn transmit(&mut self, shared: &Shared, packet: &Packet, reason: &Reason) {
+    fn transmit(&mut self, shared: &Shared, packet: Box<Packet>, reason: &Reason) {
         let manner = match reason.purpose {
             _ if reason.oversize => Manner::Fragmented,
             Purpose::Heartbeat => Manner::Alone,
             _ => Manner::Together,
         };
-        let from = shared.sockets.iter().position(|socket| socket.address == packet.from);
-        if let Some(from) = from {
-            self.outbound[from].gather.push(SocketAddr::new(packet.to.ip, packet.to.udp), packet, manner);
+        let Some(from) = shared.sockets.iter().position(|socket| socket.address == packet.from) else {
+            return;
+        };
+        self.leaving.push((packet, from, manner));
+        if self.leaving.len() >= STAGE {
+            self.gather(shared);
+        }
+    }
+
+    /// Encodes the packets that leave, behind those that were gathered before.
+    fn gather(&mut self, shared: &Shared) {
+        for (mut packet, from, manner) in self.leaving.drain(..) {
+            let (outbound, to) = (&mut self.outbound[from], SocketAddr::new(packet.to.ip, packet.to.udp));
+            if !outbound.gather.extend(to, &packet, manner) {
+                // What was gathered is complete. It leaves now, while the cache still holds it.
+                outbound.send(&shared.sockets[from], &mut self.traffic);
+                outbound.gather.begin(to, &packet, manner);
+            }
+            if self.spares.len() < MOST_SPARES {
+                packet.chunks.clear();
+                self.spares.push(packet);
+            }
         }
     }
 
@@ -333,18 +401,24 @@ impl Core {
         self.endpoint.forget(now, id);
     }
 
-    /// Handles an arriving packet, and gathers the packets that it releases before the next one is handled.
-    pub(crate) fn arrived(&mut self, shared: &Shared, arrived: &Arrived<'_>, now: Time) {
-        self.traffic.packets_received += 1;
-        let mut packet = self.endpoint.spare();
-        let Arrived { from, to, ecn, bytes } = *arrived;
-        match packet.decode_copied(from, to, ecn, bytes, &self.copies) {
-            Ok(()) => {
-                self.endpoint.handle(now, Incoming::Packet(packet));
-                self.drain(shared, now);
+    /// Handles the packets of a datagram one after the other, and takes the packets that each releases before the next one is handled.
+    /// All are decoded first: the processor then reads the code of each step once for all.
+    pub(crate) fn arrived(&mut self, shared: &Shared, datagram: &Datagram<'_>, now: Time) {
+        let mut arrived = std::mem::take(&mut self.arrived);
+        for bytes in datagram.packets() {
+            self.traffic.packets_received += 1;
+            let mut packet = self.spares.pop().unwrap_or_default();
+            match datagram.decode(bytes, &mut packet, &self.copies) {
+                Ok(()) => arrived.push(packet),
+                Err(_) => self.traffic.malformed += 1,
             }
-            Err(_) => self.traffic.malformed += 1,
         }
+        for packet in arrived.drain(..) {
+            self.endpoint.handle(now, Incoming::Packet(packet));
+            self.drain(shared, now);
+            self.endpoint.level_memory(&mut self.spares);
+        }
+        self.arrived = arrived;
     }
 
     /// Reports addresses at which SCTP is not reachable to the core.
@@ -363,40 +437,23 @@ impl Core {
         self.users.values().any(|user| user.standing == AssociationState::SettingUp)
     }
 
-    /// Hands the gathered packets to the kernel.
+    /// Hands the gathered packets to the kernel, and tells the core what became of them.
     pub(crate) fn flush(&mut self, shared: &Shared, now: Time) {
+        self.gather(shared);
         for (index, socket) in shared.sockets.iter().enumerate() {
-            if self.outbound[index].full {
-                continue;
-            }
-            let mut unreachable = false;
             let outbound = &mut self.outbound[index];
-            while let Some((run, bytes)) = outbound.gather.first() {
-                match socket.send(run, bytes) {
-                    Sent::Done => {
-                        self.traffic.sends += 1;
-                        self.traffic.packets_sent += run.packets() as u64;
-                    }
-                    Sent::Full => {
-                        outbound.full = true;
-                        break;
-                    }
-                    Sent::NoRuns => {
-                        outbound.gather.no_runs();
-                        continue;
-                    }
-                    Sent::Unreachable => unreachable = true,
-                    Sent::Lost => {}
-                }
-                outbound.gather.pop();
-            }
-            if outbound.full {
+            outbound.send(socket, &mut self.traffic);
+            if outbound.full && !std::mem::replace(&mut outbound.told, true) {
                 self.endpoint.handle(now, Incoming::Writable(socket.address, false));
                 self.drain(shared, now);
             }
-            if unreachable {
+            if std::mem::take(&mut self.outbound[index].unreachable) {
                 self.look(shared, index, now);
             }
+        }
+        if !self.leaving.is_empty() {
+            // Other paths send what these could not.
+            shared.driver.notify_one();
         }
     }
 
@@ -407,7 +464,7 @@ impl Core {
 
     /// The kernel accepts packets from this socket again.
     pub(crate) fn writable(&mut self, shared: &Shared, index: usize, now: Time) {
-        self.outbound[index].full = false;
+        (self.outbound[index].full, self.outbound[index].told) = (false, false);
         self.endpoint.handle(now, Incoming::Writable(shared.sockets[index].address, true));
         self.drain(shared, now);
     }

@@ -60,7 +60,7 @@ fn receive(shared: &Shared, core: &mut Core, buffers: &mut Buffers) {
     let now = core.now();
     for socket in &shared.sockets {
         for _ in 0..TURN {
-            let taken = socket.receive(buffers, |arrived| core.arrived(shared, arrived, now));
+            let taken = socket.receive(buffers, |datagram| core.arrived(shared, datagram, now));
             if taken.is_none() {
                 break;
             }

@@ -26,6 +26,7 @@ pub(crate) struct Run {
     pub(crate) size: usize,
     /// Bytes in all.
     pub(crate) len: usize,
+    pub(crate) packets: usize,
     /// How the run is sent.
     pub(crate) manner: Manner,
 }
@@ -42,8 +43,14 @@ pub(crate) enum Manner {
 }
 
 impl Run {
-    pub(crate) fn packets(&self) -> usize {
-        self.len.div_ceil(self.size)
+    /// Whether a packet of this size can follow.
+    fn fits(&self, to: SocketAddr, size: usize, most: usize) -> bool {
+        self.to == to
+            && self.manner == Manner::Together
+            && self.len == self.packets * self.size
+            && size <= self.size
+            && self.packets < most
+            && self.len + size <= LONGEST_RUN
     }
 }
 
@@ -53,16 +60,25 @@ impl Gather {
         Gather { bytes: BytesMut::new(), runs: VecDeque::new(), most: most.max(1) }
     }
 
-    /// Adds a packet.
-    pub(crate) fn push(&mut self, to: SocketAddr, packet: &Packet, manner: Manner) {
-        let before = self.bytes.len();
-        if before > LIMIT || packet.encode(&mut self.bytes).is_err() {
-            return;
+    /// Adds a packet to the last run if it fits there; whether it did.
+    pub(crate) fn extend(&mut self, to: SocketAddr, packet: &Packet, manner: Manner) -> bool {
+        let size = packet.size();
+        let Some(run) = self.runs.back_mut() else { return false };
+        if manner != Manner::Together || !run.fits(to, size, self.most) {
+            return false;
         }
-        let size = self.bytes.len() - before;
-        match self.runs.back_mut() {
-            Some(run) if manner == Manner::Together && fits(run, to, size, self.most) => run.len += size,
-            _ => self.runs.push_back(Run { to, size, len: size, manner }),
+        if self.bytes.len() <= LIMIT && packet.encode(&mut self.bytes).is_ok() {
+            run.len += size;
+            run.packets += 1;
+        }
+        true
+    }
+
+    /// Begins a run with a packet.
+    pub(crate) fn begin(&mut self, to: SocketAddr, packet: &Packet, manner: Manner) {
+        if self.bytes.len() <= LIMIT && packet.encode(&mut self.bytes).is_ok() {
+            let size = packet.size();
+            self.runs.push_back(Run { to, size, len: size, packets: 1, manner });
         }
     }
 
@@ -78,9 +94,10 @@ impl Gather {
     /// The first run was sent or abandoned.
     pub(crate) fn pop(&mut self) {
         let Some(run) = self.runs.pop_front() else { return };
-        self.bytes.advance(run.len);
-        if self.runs.is_empty() {
-            self.bytes.clear();
+        match self.runs.is_empty() {
+            // The next packet is written to the same place.
+            true => self.bytes.clear(),
+            false => self.bytes.advance(run.len),
         }
     }
 
@@ -88,20 +105,11 @@ impl Gather {
     pub(crate) fn no_runs(&mut self) {
         self.most = 1;
         let runs = std::mem::take(&mut self.runs);
-        for Run { to, size, len, manner } in runs {
-            let one = |at| Run { to, size: size.min(len - at), len: size.min(len - at), manner };
+        for Run { to, size, len, manner, .. } in runs {
+            let one = |at| Run { to, size: size.min(len - at), len: size.min(len - at), packets: 1, manner };
             self.runs.extend((0..len).step_by(size).map(one));
         }
     }
-}
-
-fn fits(run: &Run, to: SocketAddr, size: usize, most: usize) -> bool {
-    run.to == to
-        && run.manner == Manner::Together
-        && run.len.is_multiple_of(run.size)
-        && size <= run.size
-        && run.len / run.size < most
-        && run.len + size <= LONGEST_RUN
 }
 
 #[cfg(test)]
@@ -121,6 +129,14 @@ mod tests {
         Packet { from: place, to: place, ports, tag: 3, ecn: Ecn::NotEct, chunks }
     }
 
+    impl Gather {
+        fn push(&mut self, to: SocketAddr, packet: &Packet, manner: Manner) {
+            if !self.extend(to, packet, manner) {
+                self.begin(to, packet, manner);
+            }
+        }
+    }
+
     fn to(port: u16) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, port).into()
     }
@@ -129,7 +145,7 @@ mod tests {
         let mut shape = Vec::new();
         while let Some((run, bytes)) = gather.first() {
             assert_eq!(bytes.len(), run.len);
-            shape.push((run.to.port(), run.size, run.packets()));
+            shape.push((run.to.port(), run.size, run.packets));
             gather.pop();
         }
         assert!(gather.bytes.is_empty());

@@ -21,7 +21,7 @@
 //! One task drives an endpoint. It receives up to hundreds of packets with one system call, gives each to the core
 //! and drains the core *after each* (every SACK is one missing report and may release packets). It gathers the
 //! packets to be sent and hands them to the kernel, again many with one call. User calls go straight to the core
-//! under one lock; the task sends the packets that they release.
+//! under one lock. Of the packets that they release, complete runs leave at once; the task sends the rest.
 //!
 //! The parts of the core that this API needs are re-exported here: [`Config`], [`Policies`], [`Message`], [`Event`]
 //! and others. The feature `service` adds the protocol of the commands `serve`, `send` and `perf`.

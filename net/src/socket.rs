@@ -1,11 +1,13 @@
 //! One socket for one local address.
 
+use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket as StdSocket};
 use std::os::fd::AsFd;
 use std::task::{Context, Poll};
 
-use anabranch_proto::wire::{Address, Ecn, Quoted};
+use anabranch_proto::wire::{Address, Copies, DecodeError, Ecn, Packet, Quoted};
+use bytes::{Bytes, BytesMut};
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use rustix::io::Errno;
 use rustix::net::sockopt::{
@@ -29,6 +31,10 @@ const BUFFER: usize = 4 << 20;
 const PENDING_ERRORS: usize = 8;
 /// The largest number of datagrams per receiving system call. Each may be many packets that the kernel has joined.
 const BATCH: usize = 8;
+/// Bytes of a buffer: the largest datagram.
+const BUFFER_SIZE: usize = 1 << 16;
+/// The largest number of buffers that are lent.
+const MOST_LENT: usize = 32;
 
 pub(crate) struct Socket {
     io: UdpSocket,
@@ -149,8 +155,8 @@ impl Socket {
         }
     }
 
-    /// Receives packets with one system call, and passes each to `take`; `None` if there are none.
-    pub(crate) fn receive(&self, buffers: &mut Buffers, mut take: impl FnMut(&Arrived<'_>)) -> Option<()> {
+    /// Receives datagrams with one system call, and passes each to `take`; `None` if there are none.
+    pub(crate) fn receive(&self, buffers: &mut Buffers, mut take: impl FnMut(&Datagram<'_>)) -> Option<()> {
         let mut meta = [RecvMeta::default(); BATCH];
         let mut slices = buffers.slices();
         let mut receive = || self.state.recv(UdpSockRef::from(&self.io), &mut slices, &mut meta);
@@ -160,12 +166,18 @@ impl Socket {
                 other => Some(other),
             });
         let datagrams = received?.ok()?;
-        for (datagram, meta) in slices.iter().zip(&meta).take(datagrams) {
-            let from = Address { ip: meta.addr.ip(), udp: if self.raw { 0 } else { meta.addr.port() } };
-            for packet in datagram[..meta.len].chunks(meta.stride.max(1)) {
-                let bytes = self.without_ip_header(packet);
-                take(&Arrived { from, to: self.address, ecn: ecn(meta.ecn), bytes });
-            }
+        for (index, meta) in meta.iter().enumerate().take(datagrams) {
+            let lent = buffers.lend(index, meta.len);
+            take(&Datagram {
+                from: Address { ip: meta.addr.ip(), udp: if self.raw { 0 } else { meta.addr.port() } },
+                to: self.address,
+                ecn: ecn(meta.ecn),
+                bytes: lent.as_ref().map_or(&buffers.ready[index][..meta.len], |lent| &lent[..meta.len]),
+                lent: lent.as_ref(),
+                stride: meta.stride.max(1),
+                // Only a raw IPv4 socket also delivers the IP header.
+                with_header: self.raw && self.address.ip.is_ipv4(),
+            });
         }
         Some(())
     }
@@ -184,34 +196,78 @@ impl Socket {
             take(Address { ip, udp: if self.raw { 0 } else { port } }, quoted);
         }
     }
+}
 
-    /// Only a raw IPv4 socket also delivers the IP header.
-    fn without_ip_header<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
-        let with_header = self.raw && self.address.ip.is_ipv4();
-        let header = if with_header { usize::from(bytes.first().unwrap_or(&0) & 15) * 4 } else { 0 };
-        bytes.get(header..).unwrap_or_default()
+/// What has arrived: packets of one size, which the kernel has joined; the last may be shorter.
+pub(crate) struct Datagram<'a> {
+    from: Address,
+    to: Address,
+    ecn: Ecn,
+    bytes: &'a [u8],
+    /// The buffer, if the packets may keep parts of it.
+    lent: Option<&'a Bytes>,
+    /// The size of a packet.
+    stride: usize,
+    /// Whether it begins with the IP header.
+    with_header: bool,
+}
+
+impl<'a> Datagram<'a> {
+    /// The bytes of each packet.
+    pub(crate) fn packets(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let with_header = self.with_header;
+        self.bytes.chunks(self.stride).map(move |bytes| match with_header {
+            true => bytes.get(usize::from(bytes.first().unwrap_or(&0) & 15) * 4..).unwrap_or_default(),
+            false => bytes,
+        })
+    }
+
+    /// Decodes one of its packets.
+    pub(crate) fn decode(&self, bytes: &[u8], into: &mut Packet, copies: &Copies) -> Result<(), DecodeError> {
+        match self.lent {
+            Some(buffer) => into.decode_into(self.from, self.to, self.ecn, &buffer.slice_ref(bytes)),
+            None => into.decode_copied(self.from, self.to, self.ecn, bytes, copies),
+        }
     }
 }
 
-/// Something that has arrived, perhaps an SCTP packet.
-pub(crate) struct Arrived<'a> {
-    pub(crate) from: Address,
-    pub(crate) to: Address,
-    pub(crate) ecn: Ecn,
-    pub(crate) bytes: &'a [u8],
+/// Buffers for system calls.
+pub(crate) struct Buffers {
+    ready: Vec<BytesMut>,
+    /// Buffers of which payloads are parts that were perhaps not read yet. The oldest is the first.
+    lent: VecDeque<Bytes>,
 }
-
-/// Buffers for one system call.
-pub(crate) struct Buffers(Vec<Vec<u8>>);
 
 impl Buffers {
     pub(crate) fn new() -> Buffers {
-        Buffers(vec![vec![0; 1 << 16]; BATCH])
+        Buffers { ready: vec![BytesMut::zeroed(BUFFER_SIZE); BATCH], lent: VecDeque::new() }
     }
 
     fn slices(&mut self) -> [IoSliceMut<'_>; BATCH] {
-        let mut buffers = self.0.iter_mut();
+        let mut buffers = self.ready.iter_mut();
         std::array::from_fn(|_| IoSliceMut::new(buffers.next().map_or(&mut [], |buffer| buffer)))
+    }
+
+    /// Lends a buffer that holds so many bytes, so that they need not be copied. `None` if it is rather empty, or too many are lent:
+    /// payloads that are not read keep at most `MOST_LENT` buffers.
+    fn lend(&mut self, index: usize, len: usize) -> Option<Bytes> {
+        if len < BUFFER_SIZE / 2 {
+            return None;
+        }
+        let next = match self.lent.pop_front().map(Bytes::try_into_mut) {
+            Some(Ok(read)) => read,
+            Some(Err(held)) => {
+                self.lent.push_front(held);
+                if self.lent.len() >= MOST_LENT {
+                    return None;
+                }
+                BytesMut::zeroed(BUFFER_SIZE)
+            }
+            None => BytesMut::zeroed(BUFFER_SIZE),
+        };
+        let buffer = std::mem::replace(&mut self.ready[index], next).freeze();
+        self.lent.push_back(buffer.clone());
+        Some(buffer)
     }
 }
 
@@ -229,5 +285,24 @@ fn ecn(code: Option<EcnCodepoint>) -> Ecn {
         Some(EcnCodepoint::Ect0) => Ecn::Ect0,
         Some(EcnCodepoint::Ect1) => Ecn::Ect1,
         Some(EcnCodepoint::Ce) => Ecn::Ce,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn full_buffers_are_lent_and_used_again_when_they_were_read() {
+        let mut buffers = Buffers::new();
+        assert!(buffers.lend(0, BUFFER_SIZE / 2 - 1).is_none(), "a few bytes would keep a buffer");
+        let held: Vec<Bytes> = (0..MOST_LENT).map_while(|_| buffers.lend(0, BUFFER_SIZE)).collect();
+        assert_eq!(held.len(), MOST_LENT);
+        assert!(buffers.lend(0, BUFFER_SIZE).is_none(), "nobody has read");
+        let first = held[0].as_ptr();
+        drop(held);
+        assert!(buffers.lend(0, BUFFER_SIZE).is_some());
+        assert_eq!((buffers.ready[0].as_ptr(), buffers.ready[0].len()), (first, BUFFER_SIZE));
+        assert_eq!(buffers.lent.len(), MOST_LENT);
     }
 }

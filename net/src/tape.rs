@@ -3,7 +3,7 @@
 
 use std::ops::Deref;
 
-use anabranch_proto::wire::{Address, Packet};
+use anabranch_proto::wire::{Address, Spares};
 use anabranch_proto::{
     AssociationId, ChangeError, Config, Delivery, Direction, Endpoint, Incoming, LocalAddress, Message,
     Output, PathId, Refused, SendError, Time,
@@ -99,14 +99,9 @@ impl Taped {
         self.endpoint.handle(now, incoming);
     }
 
-    /// A packet to decode into.
-    pub(crate) fn spare(&mut self) -> Box<Packet> {
-        self.endpoint.spare()
-    }
-
-    /// A packet that has left: its memory is used again.
-    pub(crate) fn reuse(&mut self, packet: Box<Packet>) {
-        self.endpoint.reuse(packet);
+    /// As [`Endpoint::level_memory`].
+    pub(crate) fn level_memory(&mut self, memory: &mut Spares) {
+        self.endpoint.level_memory(memory);
     }
 
     pub(crate) fn connect(&mut self, now: Time, port: u16, to: &[Address]) -> Result<AssociationId, Refused> {

@@ -110,6 +110,23 @@ impl Association {
         }
     }
 
+    /// Keeps the memory of all but one of `MAX_SPARES` packets, because the next packet that arrives brings one. The others go to
+    /// `memory`, or come from there.
+    #[inline]
+    pub(crate) fn level(&mut self, memory: &mut Spares) {
+        while self.spares.len() >= MAX_SPARES
+            && let Some(mut packet) = self.spares.pop()
+        {
+            packet.chunks.clear();
+            memory.push(packet);
+        }
+        while self.spares.len() + 1 < MAX_SPARES
+            && let Some(packet) = memory.pop()
+        {
+            self.spares.push(packet);
+        }
+    }
+
     /// Control chunks that are sent once. Those for one path share a packet, as far as they fit.
     fn next_control(&mut self) -> Option<Built> {
         let (path, chunk, purpose) = self.control.pop_front()?;

@@ -213,6 +213,15 @@ impl Endpoint {
         }
     }
 
+    /// Gives the memory of packets that were handled to `memory`, or takes some from there, so that the endpoint has enough to answer
+    /// the next packet. Call it after [`Endpoint::poll`] has returned `Wait`; it changes nothing else.
+    #[inline]
+    pub fn level_memory(&mut self, memory: &mut Spares) {
+        if let Some(association) = self.last.and_then(|index| self.associations.in_place_mut(index)) {
+            association.level(memory);
+        }
+    }
+
     /// Calls `act` for every association that has not ended.
     fn for_all(&mut self, mut what: impl FnMut(&mut Association)) {
         let all: Vec<usize> = self.by_tag.values().copied().collect();
