@@ -1,5 +1,4 @@
-//! A connection over several subflows. It is sans-I/O: it takes segments and user calls together with the time, and returns segments from
-//! `poll`.
+//! A connection over several subflows. Segments and user calls enter with the time, and `poll` returns segments (sans-I/O).
 
 use anabranch_proto::policy::{Route, Why as Data};
 use anabranch_proto::{Blocked, PathId, PathState, PathView, Purpose, Reason, Time};
@@ -418,7 +417,7 @@ impl Connection {
         }
         self.settle(now);
         self.turn.over = true;
-        ConnectionOutput::Wait(self.wait())
+        ConnectionOutput::Wait(self.wait(self.subflows_wake()))
     }
 
     /// What the next poll of a receiving end would wait for, if it would certainly return nothing. This has the poll's effects.
@@ -427,15 +426,20 @@ impl Connection {
         if self.client || self.plain || self.closing || self.quiet_until <= now {
             return None;
         }
-        let rests = |subflow: &mut Subflow| !subflow.is_due(now) || subflow.rest(now);
-        self.subflows.iter_mut().all(rests).then(|| self.wait())
+        let mut next = Time::NEVER;
+        for subflow in self.subflows.iter_mut().filter(|subflow| subflow.is_used()) {
+            if subflow.due <= now && !subflow.rest(now) {
+                return None;
+            }
+            next = next.min(subflow.due);
+        }
+        Some(self.wait(next))
     }
 
-    /// Nothing leaves now. Returns when its next timer expires.
-    fn wait(&mut self) -> Option<Time> {
-        let until = self.wakes();
-        self.quiet_until = until.unwrap_or(Time::NEVER);
-        until
+    /// Nothing leaves now. Returns when its next timer expires; `next` is when that of the next subflow does.
+    fn wait(&mut self, next: Time) -> Option<Time> {
+        self.quiet_until = self.wakes_with(next);
+        Some(self.quiet_until)
     }
 
     fn poll_plain(&mut self, now: Time) -> ConnectionOutput {

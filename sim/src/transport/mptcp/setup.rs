@@ -354,21 +354,22 @@ impl Connection {
         Some(AddAddress { id, address: announced.address, hmac })
     }
 
-    /// The next time at which a timer of the connection or of a subflow expires.
+    /// When the next timer of a subflow expires.
     #[inline]
-    pub(super) fn wakes(&self) -> Option<Time> {
-        let mut next = Time::NEVER;
-        for subflow in &self.subflows {
-            if !matches!(subflow.stage, Stage::Over | Stage::Waiting) && subflow.due > AT_ONCE {
-                next = next.min(subflow.due);
-            }
-        }
+    pub(super) fn subflows_wake(&self) -> Time {
+        let timed = self.subflows.iter().filter(|subflow| subflow.is_used() && subflow.due > AT_ONCE);
+        timed.map(|subflow| subflow.due).min().unwrap_or(Time::NEVER)
+    }
+
+    /// When the next timer of the connection or of a subflow expires; `next` is when that of the next subflow does.
+    #[inline]
+    pub(super) fn wakes_with(&self, next: Time) -> Time {
         // Without all of these the connection has no timer of its own.
         let Setup { announces, priorities, .. } = &self.setup;
-        if self.closing || self.probe.timer.is_some() || *announces || !priorities.is_empty() {
-            next = next.min(self.own_timer());
+        match self.closing || self.probe.timer.is_some() || *announces || !priorities.is_empty() {
+            true => next.min(self.own_timer()),
+            false => next,
         }
-        (next < Time::NEVER).then_some(next)
     }
 
     /// When the next timer of the connection expires that is none of a subflow.

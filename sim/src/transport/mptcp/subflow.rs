@@ -201,9 +201,14 @@ impl Subflow {
         self.mapped.front().map_or(self.given, |mapped| mapped.offset) - before
     }
 
+    /// Whether it has begun and not ended.
+    pub(super) fn is_used(&self) -> bool {
+        !matches!(self.stage, Stage::Waiting | Stage::Over)
+    }
+
     /// Whether polling it may produce output now.
     pub(super) fn is_due(&self, now: Time) -> bool {
-        self.due <= now && !matches!(self.stage, Stage::Waiting | Stage::Over)
+        self.due <= now && self.is_used()
     }
 
     /// Makes it quiet until its next timer expires, without a poll, if that would certainly return nothing. Returns whether it did.
