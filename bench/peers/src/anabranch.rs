@@ -5,7 +5,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use anabranch_proto::wire::{Address, Ecn, Packet};
 use anabranch_proto::{
-    AssociationId, Config, Parameters, Endpoint, Event, Incoming, LocalAddress, Message, Output, Policies, Time,
+    AssociationId, Config, Endpoint, Event, Incoming, LocalAddress, Message, Output, Parameters, Policies,
+    Time,
 };
 use bytes::{Bytes, BytesMut};
 
@@ -48,9 +49,6 @@ impl Pair {
     }
 
     fn drain(&mut self, side: usize) {
-        if let Some(until) = self.ends[side].rest(self.now) {
-            return self.wake[side] = until;
-        }
         loop {
             match self.ends[side].poll(self.now) {
                 Output::Transmit(packet, _) => {
@@ -126,6 +124,9 @@ fn address(side: usize) -> Address {
 fn endpoint(side: usize, packet: u32) -> Endpoint {
     let config = Config {
         addresses: vec![LocalAddress { address: address(side), prefix: 24 }],
-        port: PORT, parameters: Parameters { mtu: 20 + packet, send_buffer: Some(SEND_BUFFER), ..Parameters::default() }, ..Config::default() };
+        port: PORT,
+        parameters: Parameters { mtu: 20 + packet, send_buffer: Some(SEND_BUFFER), ..Parameters::default() },
+        ..Config::default()
+    };
     Endpoint::new(config, Policies::default(), [side as u8; 32]).expect("a usable configuration")
 }
