@@ -132,6 +132,14 @@ impl Sender {
         allowed && self.outstanding.is_empty()
     }
 
+    /// The chunk that a closed window admits was sent.
+    pub(super) fn probe_sent(&mut self, around: &mut SendContext<'_>) {
+        self.probe_timer = Time::NEVER;
+        self.probing = true;
+        self.heard_since_probe = false;
+        around.statistics.probes += 1;
+    }
+
     pub(super) fn probes_later(&self, config: &Config) -> bool {
         config.rules.window_probe == WindowProbe::AfterRto
     }

@@ -580,13 +580,6 @@ impl Sender {
         self.rights.sent_new(path);
         window
     }
-
-    fn probe_sent(&mut self, around: &mut SendContext<'_>) {
-        self.probe_timer = Time::NEVER;
-        self.probing = true;
-        self.heard_since_probe = false;
-        around.statistics.probes += 1;
-    }
 }
 
 /// If every path is inactive, the path with the fewest errors replaces any path that a route names. Without
