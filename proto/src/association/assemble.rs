@@ -11,7 +11,6 @@ use crate::output::{Limit, Purpose, Reason};
 use crate::path::{PathId, Timer};
 use crate::policy::Why;
 use crate::rules::ImmediateSack;
-use crate::send::NextOfTrain;
 use crate::shutdown::State;
 use crate::wire::chunk::{Bare, CookieEcho, Heartbeat, NrSack, Sack, Shutdown};
 use crate::wire::{Chunk, Ecn, HEADER, Packet, Ports, Spares};
@@ -71,6 +70,7 @@ impl Association {
     }
 
     /// An empty packet, in the memory of an arrived packet if there is one.
+    #[inline]
     fn empty(&mut self, path: PathId) -> Box<Packet> {
         let mut packet = self.take_spare().unwrap_or_default();
         packet.chunks.clear();
@@ -257,21 +257,16 @@ impl Association {
         Some(self.packet(id, chunks.into(), Purpose::Heartbeat, Limit::Control))
     }
 
-    /// The next packet, if a train goes alone. What may be due besides data was checked when it began.
+    /// The next packet and its path, if a train goes alone and one may leave now. What may be due besides data was checked when it began.
     #[inline(never)]
-    pub(super) fn next_of_train(&mut self, now: Time) -> Option<Built> {
+    pub(super) fn next_of_train(&mut self, now: Time) -> Option<(Box<Packet>, PathId)> {
         let budget = self.paths.smallest_pmdcs();
         let (sender, mut around, _) = self.sending(now);
-        let load = match sender.next_of_train(budget, &mut around) {
-            NextOfTrain::Load(load) => load,
-            NextOfTrain::Nothing => return None,
-            NextOfTrain::Undecided => return self.next_load(now),
-        };
-        let mut packet = self.empty(load.path);
+        let path = sender.next_alone(budget, &mut around)?;
+        let mut packet = self.empty(path);
         let (sender, mut around, chance) = self.sending(now);
-        sender.fill_alone(&load, budget, &mut packet.chunks, &mut around, chance);
-        let (purpose, path) = (Purpose::Data(Why::New), Some(load.path));
-        Some((packet, Reason { purpose, path, limit: Limit::Window, oversize: false }))
+        sender.fill_alone(path, budget, &mut packet.chunks, &mut around, chance);
+        Some((packet, path))
     }
 
     /// A SACK that is due, data, or both in one packet.

@@ -274,6 +274,13 @@ impl Association {
                 }
                 self.drained();
             }
+            Answer::Plain(path) => {
+                self.errors = 0;
+                if self.paths.view(path).has_failed() {
+                    self.set_state(path, PathState::Active);
+                }
+                self.drained();
+            }
         }
     }
 

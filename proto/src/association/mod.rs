@@ -23,8 +23,11 @@ use rand_chacha::ChaCha8Rng;
 use crate::chance::Chance;
 use crate::extension::Extended;
 use crate::notes::{Notes, Noting};
-use crate::output::{Event, LostReason, Message, Note, Output, Purpose, Reason, SendError, Statistics};
+use crate::output::{
+    Event, Limit, LostReason, Message, Note, Output, Purpose, Reason, SendError, Statistics,
+};
 use crate::path::{PathId, Paths, Timer};
+use crate::policy::Why;
 use crate::policy::window::MakePath;
 use crate::receive::Receiver;
 use crate::send::{SendContext, Sender};
@@ -212,8 +215,17 @@ impl Association {
     /// The next packet, complete. After the last one the association must settle.
     #[inline(always)]
     pub(crate) fn take_packet(&mut self, now: Time) -> Option<(Box<Packet>, Reason)> {
-        let next = if self.sender.goes_alone() { self.next_of_train(now) } else { self.next_packet(now) };
-        let (mut packet, reason) = next?;
+        if self.sender.goes_alone() {
+            if let Some((packet, path)) = self.next_of_train(now) {
+                self.statistics.packets += 1;
+                let (purpose, path) = (Purpose::Data(Why::New), Some(path));
+                return Some((packet, Reason { purpose, path, limit: Limit::Window, oversize: false }));
+            }
+            if self.sender.goes_alone() {
+                return None;
+            }
+        }
+        let (mut packet, reason) = self.next_packet(now)?;
         self.statistics.packets += 1;
         if let Some(extended) = &mut self.extended {
             cold_path();

@@ -439,6 +439,11 @@ impl Paths {
         self.rules.after_timeout == AfterTimeout::OnePacket
     }
 
+    /// Whether this path carries one packet at a time until something is acknowledged.
+    pub(crate) fn carries_one(&self, id: PathId) -> bool {
+        self.one_packet() && self.get(id).lone
+    }
+
     /// Computes how much new data one path may carry now, as [`measure_room`](Self::measure_room) does for all, and returns it.
     pub(crate) fn measure_room_of(&mut self, id: PathId) -> u64 {
         let one_packet = self.one_packet();

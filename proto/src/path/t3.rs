@@ -1,6 +1,6 @@
 //! T3-rtx when a chunk is sent, and after a SACK.
 
-use super::{PathId, Paths, Timer};
+use super::{PathId, Paths, SackResult, Timer};
 use crate::rules::T3Restart;
 use crate::{Time, Tsn};
 
@@ -8,30 +8,35 @@ impl Paths {
     /// Restarts or stops T3-rtx of every path after a SACK, and with it the timer of tail loss probes.
     //= rfc9260#section-6.3.2
     pub(crate) fn restart_t3(&mut self, now: Time) {
-        let rule = self.t3_restart();
         for id in self.ids() {
-            let held = self.holds_t3(id);
-            let (view, path) = self.both(id);
-            let tally = &path.tally;
-            if !held && !tally.passed && tally.gap == 0 && path.timers[Timer::T3] == Time::NEVER {
-                // Nothing is in flight here, and the SACK says nothing about it.
-                continue;
-            }
-            let restart = tally.earliest
-                || match rule {
-                    T3Restart::Earliest => false,
-                    T3Restart::AnyCumulative => tally.passed,
-                    T3Restart::ExpectedPoint => tally.passed_point,
-                };
-            let newly = tally.cumulative + tally.gap > 0 || tally.passed;
-            if !held {
-                path.timers.set(Timer::T3, Time::NEVER);
-            } else if restart || path.timers[Timer::T3] == Time::NEVER {
-                path.timers.set(Timer::T3, now + view.rto);
-            }
-            if newly {
-                self.set_tail(id, now);
-            }
+            let tally = self.get(id).tally;
+            self.restart_t3_of(id, &tally, now);
+        }
+    }
+
+    /// The same for one path, of which the SACK says this.
+    #[inline]
+    pub(crate) fn restart_t3_of(&mut self, id: PathId, tally: &SackResult, now: Time) {
+        let (rule, held) = (self.t3_restart(), self.holds_t3(id));
+        let (view, path) = self.both(id);
+        if !held && !tally.passed && tally.gap == 0 && path.timers[Timer::T3] == Time::NEVER {
+            // Nothing is in flight here, and the SACK says nothing about it.
+            return;
+        }
+        let restart = tally.earliest
+            || match rule {
+                T3Restart::Earliest => false,
+                T3Restart::AnyCumulative => tally.passed,
+                T3Restart::ExpectedPoint => tally.passed_point,
+            };
+        let newly = tally.cumulative + tally.gap > 0 || tally.passed;
+        if !held {
+            path.timers.set(Timer::T3, Time::NEVER);
+        } else if restart || path.timers[Timer::T3] == Time::NEVER {
+            path.timers.set(Timer::T3, now + view.rto);
+        }
+        if newly {
+            self.set_tail(id, now);
         }
     }
 

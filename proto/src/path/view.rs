@@ -170,6 +170,11 @@ impl PathView {
         self.state == PathState::Active && self.up
     }
 
+    /// Whether the path has failed, potentially or for good, until something shows that it works.
+    pub(crate) fn has_failed(&self) -> bool {
+        matches!(self.state, PathState::Inactive | PathState::PotentiallyFailed)
+    }
+
     /// Whether the path has been verified and still belongs to the association.
     pub(crate) fn confirmed(&self) -> bool {
         !matches!(self.state, PathState::Unconfirmed | PathState::Removed)

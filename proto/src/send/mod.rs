@@ -36,6 +36,7 @@ use blocked::{BlockedClock, in_the_way};
 use buffers::Buffers;
 use recovery::Recoveries;
 use rights::Rights;
+use train::{NextOfTrain, Train, TrainLoad};
 
 /// A packet with less room than this is not filled with a fragment of a message.
 const SMALLEST_CUT: u32 = 64;
@@ -103,37 +104,6 @@ pub(crate) struct PacketPlan {
     pub(crate) limit: Limit,
     /// The question to the route: about the first marked chunk, or about new data.
     ask: Ask,
-}
-
-/// A train under way.
-#[derive(Copy, Clone, Debug)]
-struct Train {
-    path: PathId,
-    /// Whether new data waits for this path when it has no room.
-    waits: bool,
-    /// Whether its packets hold nothing but its chunks, and nothing else can be due.
-    alone: bool,
-    /// The peer's window.
-    window: u64,
-}
-
-/// What a train decides about the next packet.
-pub(crate) enum NextOfTrain {
-    /// It carries this.
-    Load(TrainLoad),
-    /// Nothing more leaves now.
-    Nothing,
-    /// No train decides it.
-    Undecided,
-}
-
-/// The load of the next packet of a train.
-pub(crate) struct TrainLoad {
-    pub(crate) path: PathId,
-    /// The stream and the size of its first chunk.
-    next: (u16, u32),
-    /// The peer's window.
-    window: u64,
 }
 
 /// The part of the association that the choice of a packet needs.
@@ -322,7 +292,9 @@ impl Sender {
             (Why::TailProbe, Some(_)) => self.send_tail_again(&load.ask, load.path, chunks, around),
             (_, Some(_)) => self.resend_from(load.ask.tsn, load.path, budget, chunks, around),
             (Why::New, None)
-                if self.queue.joins_equals() && self.send_whole(load.path, size, budget, chunks, around) =>
+                if size == budget
+                    && self.queue.joins_equals()
+                    && self.send_whole(load.path, budget, chunks, around) =>
             {
                 let Ask { tsn, why, .. } = load.ask;
                 around.notes.add(around.now, || NoteKind::Sent { path: load.path, tsn, size, why });

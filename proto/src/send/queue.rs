@@ -155,13 +155,20 @@ impl SendQueue {
         self.messages.front().is_some_and(|w| w.begun.is_some() || too_large(w))
     }
 
-    /// Takes the next message as one chunk of at most `limit` bytes, if nothing of it was sent. No message has a number. For any other message see [`take`](Self::take).
+    /// How many equal messages come next, if each fits a chunk of `limit` bytes and nothing of them was sent; else 0.
+    pub(crate) fn equals_whole(&self, limit: u32) -> u64 {
+        let fits =
+            |w: &&Waiting| w.begun.is_none() && self.header + w.message.payload.len() <= limit as usize;
+        self.messages.front().filter(fits).map_or(0, |waiting| 1 + waiting.again)
+    }
+
+    /// Takes the next message as one chunk, if that has exactly `limit` bytes with padding and nothing of the message was sent. No message has a number. For any other message see [`take`](Self::take).
     #[inline(always)]
     pub(crate) fn take_whole(&mut self, limit: u32, tsn: Tsn) -> Option<Data> {
         debug_assert!(self.joins_equals());
         let waiting = self.messages.front_mut()?;
         let Message { stream, ppid, unordered, immediate, ref mut payload, .. } = waiting.message;
-        if waiting.begun.is_some() || self.header + payload.len() > limit as usize {
+        if waiting.begun.is_some() || padded(self.header + payload.len()) != limit as usize {
             return None;
         }
         let ssn = if unordered { Ssn(0) } else { next_ssn(&mut self.next, stream, self.first_ssn) };

@@ -214,6 +214,12 @@ impl Rights {
         self.open && now && self.burst.admits_new()
     }
 
+    /// How many packets of new chunks Max.Burst still allows, if it limits the association and not each path.
+    pub(super) fn left(&self) -> u32 {
+        debug_assert!(!self.limits_paths());
+        self.burst.left()
+    }
+
     /// Whether Max.Burst limits each path.
     #[inline]
     pub(super) fn limits_paths(&self) -> bool {
@@ -330,6 +336,11 @@ impl BurstCount {
     //= rfc9260#section-6.1
     fn admits(&self, packets: u32) -> bool {
         !self.counting || packets < self.limit
+    }
+
+    /// How many packets of new chunks it allows, if it counts those of the association.
+    fn left(&self) -> u32 {
+        if self.counting { self.limit.saturating_sub(self.packets[0]) } else { u32::MAX }
     }
 
     /// Whether a packet of new chunks may leave on any path.

@@ -6,10 +6,10 @@ use std::hint::cold_path;
 use super::{SendContext, Sender};
 use crate::mechanisms::{EarlyRetransmit, GrowthFlight};
 use crate::output::NoteKind;
-use crate::path::{PathId, PathState, PathView, Paths, SackResult};
+use crate::path::{PathId, Paths, SackResult};
 use crate::policy::{Acked, Loss, Why};
 use crate::rules::{ErrorClearing, OnMarking, RttOnCut};
-use crate::send::outstanding::{Digest, GapReport, Reported, SackOutcome};
+use crate::send::outstanding::{Digest, GapReport, PlainSack, Reported, SackOutcome};
 use crate::wire::chunk::Sack;
 use crate::{Config, Tsn};
 
@@ -21,6 +21,8 @@ pub(crate) enum Answer {
     Impossible,
     /// It was processed, and newly acknowledged this number of bytes.
     DataOutcome(u64),
+    /// A plain one was processed: it newly acknowledged data on this path only, which no other path has carried.
+    Plain(PathId),
 }
 
 impl Sender {
@@ -29,31 +31,46 @@ impl Sender {
         self.heard(sack, GapReport::Gaps, around)
     }
 
+    #[inline(always)]
     fn heard(&mut self, sack: &Sack, says: GapReport, around: &mut SendContext<'_>) -> Answer {
         self.events += 1;
         self.round = None;
         self.rights.sack();
         self.heard_since_probe = true;
+        match self.outstanding.take_plain(sack, around.now, around.paths) {
+            Some(plain) => self.hear_plain(&plain, sack, around),
+            None => self.hear_any(sack, says, around),
+        }
+    }
+
+    /// A plain SACK acknowledges the chunks of one path in order. Most do, so this is all that has to be done for them.
+    #[inline(always)]
+    fn hear_plain(&mut self, plain: &PlainSack, sack: &Sack, around: &mut SendContext<'_>) -> Answer {
+        let PlainSack { path, result, user_bytes } = plain;
+        around.statistics.acknowledged += user_bytes;
+        self.point_advanced(around);
+        self.grow_on(*path, result, true, around);
+        around.paths.ask_for_pairs(around.now);
+        around.paths.restart_t3_of(*path, result, around.now);
+        self.hear_window(sack, around);
+        self.go_on(around);
+        Answer::Plain(*path)
+    }
+
+    #[inline(never)]
+    fn hear_any(&mut self, sack: &Sack, says: GapReport, around: &mut SendContext<'_>) -> Answer {
+        self.uncouple();
         let mechanisms = &around.config.mechanisms;
         let digest = match self.outstanding.digest(sack, says, mechanisms, around.now, around.paths) {
-            SackOutcome::Old => {
-                cold_path();
-                self.uncouple();
-                return Answer::Ignored;
-            }
-            SackOutcome::Impossible => {
-                cold_path();
-                self.uncouple();
-                return Answer::Impossible;
-            }
+            SackOutcome::Old => return Answer::Ignored,
+            SackOutcome::Impossible => return Answer::Impossible,
             SackOutcome::News(digest) => digest,
         };
         around.statistics.acknowledged += digest.user_bytes;
-        if digest.advanced {
-            let cumulative = self.outstanding.point();
-            around.notes.add(around.now, || NoteKind::Acked { cumulative });
+        match digest.advanced {
+            true => self.point_advanced(around),
+            false => self.recoveries.acknowledged(self.outstanding.point(), around.paths),
         }
-        self.recoveries.acknowledged(self.outstanding.point(), around.paths);
         if around.paths.keeps_order() {
             cold_path();
             self.hear_order(sack, around);
@@ -63,14 +80,22 @@ impl Sender {
             self.rights.arm(digest.fast_acked);
         }
         self.undo_spurious(around);
-        match digest.plain {
-            Some(path) => {
-                self.grow_on(path, &digest, around);
-                around.paths.ask_for_pairs(around.now);
-            }
-            None => self.grow_and_mark(&digest, around),
-        }
+        self.grow_and_mark(&digest, around);
         around.paths.restart_t3(around.now);
+        self.hear_window(sack, around);
+        Answer::DataOutcome(digest.acked)
+    }
+
+    /// The Cumulative TSN Ack Point advanced.
+    fn point_advanced(&mut self, around: &mut SendContext<'_>) {
+        let cumulative = self.outstanding.point();
+        around.notes.add(around.now, || NoteKind::Acked { cumulative });
+        self.recoveries.acknowledged(cumulative, around.paths);
+    }
+
+    /// The SACK announces the peer's receive buffer.
+    #[inline(always)]
+    fn hear_window(&mut self, sack: &Sack, around: &mut SendContext<'_>) {
         self.a_rwnd = u64::from(sack.a_rwnd);
         self.buffers.heard(self.a_rwnd);
         self.note_peer_window(around);
@@ -79,8 +104,6 @@ impl Sender {
             cold_path();
             self.review(around);
         }
-        self.go_on(digest.plain.is_some(), around);
-        Answer::DataOutcome(digest.acked)
     }
 
     /// Processes the Cumulative TSN Ack of a SHUTDOWN. Earlier Gap Ack Blocks stay valid.
@@ -115,21 +138,21 @@ impl Sender {
     /// Reports to each path, its window and the routes what the SACK acknowledged there.
     fn grow(&mut self, digest: &Digest, around: &mut SendContext<'_>) {
         for id in around.paths.ids() {
-            let tally = &around.paths.get(id).tally;
+            let tally = around.paths.get(id).tally;
             if tally.cumulative + tally.gap > 0 {
-                self.grow_on(id, digest, around);
+                let advanced = if digest.by_association { digest.advanced } else { tally.moved };
+                self.grow_on(id, &tally, advanced, around);
             }
         }
         around.paths.ask_for_pairs(around.now);
     }
 
-    /// The same for a path of which the SACK acknowledged something.
-    fn grow_on(&mut self, id: PathId, digest: &Digest, around: &mut SendContext<'_>) {
+    /// The same for a path of which the SACK acknowledged something. `advanced`: a point advanced with which windows grow.
+    fn grow_on(&mut self, id: PathId, tally: &SackResult, advanced: bool, around: &mut SendContext<'_>) {
         let (view, path) = around.paths.both(id);
-        let tally = path.tally;
         path.lone = false;
         path.data_came_through();
-        if proves_path(&tally, around.config) {
+        if proves_path(tally, around.config) {
             view.errors = 0;
         }
         if tally.also_timed {
@@ -148,7 +171,7 @@ impl Sender {
             cumulative: tally.cumulative,
             gap: tally.gap,
             gap_behind_point: tally.gap_behind_point,
-            advanced: if digest.by_association { digest.advanced } else { tally.moved },
+            advanced,
             recovery: self.recoveries.recovers(id),
             flight_before: if unmarked { newly + flight } else { tally.flight_before },
             unacknowledged_before: tally.flight_before,
@@ -286,8 +309,7 @@ fn grows_by_unmarked(config: &Config) -> bool {
 /// A path that was thought dead or failing, and that this SACK proves to work.
 //= rfc7829#section-3.2
 pub(crate) fn revived(paths: &Paths, config: &Config) -> Option<PathId> {
-    let failed = |view: &&PathView| matches!(view.state, PathState::Inactive | PathState::PotentiallyFailed);
-    let failed = paths.views().iter().filter(failed);
+    let failed = paths.views().iter().filter(|view| view.has_failed());
     failed.map(|view| view.id).find(|id| proves_path(&paths.get(*id).tally, config))
 }
 

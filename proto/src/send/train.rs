@@ -9,14 +9,56 @@ use rand_core::Rng;
 use smallvec::SmallVec;
 
 use super::blocked::in_the_way;
-use super::{NextOfTrain, PacketPlan, SendContext, Sender, Train, TrainLoad};
+use super::{PacketPlan, SendContext, Sender};
 use crate::output::{Limit, NoteKind};
+use crate::path::Paths;
 use crate::policy::{Choice, Stays, Why};
 use crate::wire::Chunk;
 use crate::{PathId, Time, Tsn};
 
+/// A train under way.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Train {
+    path: PathId,
+    /// Whether new data waits for this path when it has no room.
+    waits: bool,
+    /// Whether its packets hold nothing but its chunks, and nothing else can be due.
+    alone: bool,
+    /// The peer's window.
+    window: u64,
+    /// What may leave now without another look, if it goes alone.
+    ready: Ready,
+}
+
+/// Packets of a train that may leave without another look.
+#[derive(Copy, Clone, Default, Debug)]
+struct Ready {
+    packets: u32,
+    /// Whether the path has no room behind them, and nothing else limits them.
+    fills: bool,
+}
+
+/// What a train decides about the next packet.
+pub(super) enum NextOfTrain {
+    /// It carries this.
+    Load(TrainLoad),
+    /// Nothing more leaves now.
+    Nothing,
+    /// No train decides it.
+    Undecided,
+}
+
+/// The load of the next packet of a train.
+pub(super) struct TrainLoad {
+    pub(super) path: PathId,
+    /// The stream and the size of its first chunk.
+    pub(super) next: (u16, u32),
+    /// The peer's window.
+    pub(super) window: u64,
+}
+
 impl Sender {
-    /// Something happened but that packets were sent: the next packet is decided anew.
+    /// Something other than the sending of packets happened: the next packet is decided anew.
     #[inline]
     pub(crate) fn uncouple(&mut self) {
         self.train = None;
@@ -37,13 +79,16 @@ impl Sender {
         self.probe_timer = Time::NEVER;
     }
 
-    /// A SACK was processed. If it was a plain one, a train goes on with what the peer's window is now.
+    /// A plain SACK was processed: a train that waits for room goes on with what the peer's window is now.
     #[inline]
-    pub(super) fn go_on(&mut self, plain: bool, around: &SendContext<'_>) {
+    pub(super) fn go_on(&mut self, around: &SendContext<'_>) {
         let Some(train) = self.train else { return };
-        let as_before = plain && !self.probing && !self.rights.limits_paths() && !around.paths.is_asking();
-        self.train = (as_before && train.alone && train.waits)
-            .then(|| Train { window: self.peer_window(around.paths), ..train });
+        let as_before = !self.probing && !self.rights.limits_paths() && !around.paths.is_asking();
+        self.train = (as_before && train.alone && train.waits).then(|| Train {
+            window: self.peer_window(around.paths),
+            ready: Ready::default(),
+            ..train
+        });
     }
 
     /// This packet was sent. If it belongs to no train, one may begin with it. `window` is what it has left of the peer's window;
@@ -51,7 +96,7 @@ impl Sender {
     #[inline(always)]
     pub(super) fn couple(&mut self, sent: &PacketPlan, window: u64, alone: bool, around: &SendContext<'_>) {
         match &mut self.train {
-            Some(train) => train.window = window,
+            Some(train) => (train.window, train.ready) = (window, Ready::default()),
             None => self.begin_train(sent, window, alone, around),
         }
     }
@@ -73,6 +118,7 @@ impl Sender {
             waits: stays == Stays::Always,
             alone: alone && self.queue.joins_equals() && !self.buffers.penalises(),
             window,
+            ready: Ready::default(),
         });
     }
 
@@ -84,7 +130,7 @@ impl Sender {
 
     /// Decides about the next packet as `new_data` would, if a train is under way.
     #[inline(always)]
-    pub(crate) fn next_of_train(&mut self, budget: u32, around: &mut SendContext<'_>) -> NextOfTrain {
+    pub(super) fn next_of_train(&mut self, budget: u32, around: &mut SendContext<'_>) -> NextOfTrain {
         let Some(Train { path, waits, window, .. }) = self.train else { return NextOfTrain::Undecided };
         debug_assert_eq!(window, self.peer_window(around.paths));
         if let Some(next) = self.queue.peek(around.paths.smallest_pmdcs())
@@ -103,30 +149,70 @@ impl Sender {
         NextOfTrain::Undecided
     }
 
+    /// The path of the next packet, if a train goes alone and one may leave now. Whoever asks sends it with [`fill_alone`](Self::fill_alone).
+    #[inline(always)]
+    pub(crate) fn next_alone(&mut self, budget: u32, around: &mut SendContext<'_>) -> Option<PathId> {
+        match self.train {
+            Some(Train { path, ready: Ready { packets: 1.., .. }, .. }) => {
+                debug_assert!(matches!(self.next_of_train(budget, around), NextOfTrain::Load(_)));
+                Some(path)
+            }
+            Some(Train { path, ready: Ready { fills: true, .. }, .. }) => {
+                debug_assert!(matches!(self.next_of_train(budget, around), NextOfTrain::Nothing));
+                around.paths.view_mut(path).room = 0;
+                self.blocked.found(in_the_way(Choice::Send(path), around.paths));
+                None
+            }
+            _ => self.look_ahead(budget, around),
+        }
+    }
+
+    /// Finds how many packets of a train that goes alone may leave now, and the path of the first.
+    #[inline(never)]
+    fn look_ahead(&mut self, budget: u32, around: &mut SendContext<'_>) -> Option<PathId> {
+        let NextOfTrain::Load(load) = self.next_of_train(budget, around) else { return None };
+        let ready = self.count_whole(&load, budget, around.paths);
+        let train = self.train.as_mut()?;
+        train.ready = Ready { fills: ready.fills && train.waits, ..ready };
+        Some(load.path)
+    }
+
+    /// How many of the next messages may leave now, each whole and in a packet of its own; 1 if the next one does not fill its packet.
+    fn count_whole(&self, load: &TrainLoad, budget: u32, paths: &Paths) -> Ready {
+        let equals = self.queue.equals_whole(budget);
+        if load.next.1 != budget || equals <= 1 || paths.carries_one(load.path) {
+            return Ready { packets: 1, fills: false };
+        }
+        let few = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        let by_room = few(paths.view(load.path).room).div_ceil(budget);
+        let (by_rest, by_burst) = ((few(load.window) / budget).min(few(equals)), self.rights.left());
+        Ready { packets: by_room.min(by_rest).min(by_burst), fills: by_room < by_rest && by_room <= by_burst }
+    }
+
     /// Puts its chunks into a packet of a train that goes alone, at most `budget` bytes.
     #[inline(always)]
     pub(crate) fn fill_alone(
         &mut self,
-        load: &TrainLoad,
+        path: PathId,
         budget: u32,
         chunks: &mut SmallVec<[Chunk; 2]>,
         around: &mut SendContext<'_>,
         chance: &mut ChaCha8Rng,
     ) {
-        let TrainLoad { path, next: (_, size), window } = *load;
         let tsn = self.outstanding.next_tsn();
-        let whole = self.send_whole(path, size, budget, chunks, around);
+        let whole = self.send_whole(path, budget, chunks, around);
         let left = match whole {
-            true => window - u64::from(size),
-            false => self.send_any(load, budget, chunks, around),
+            true => self.train.map_or(0, |train| train.window) - u64::from(budget),
+            false => self.send_any(path, budget, chunks, around),
         };
         if let Some(train) = &mut self.train {
             train.window = left;
+            train.ready.packets = train.ready.packets.saturating_sub(1);
         }
         self.tie = chance.next_u64();
         if around.notes.are_on() {
             cold_path();
-            match whole.then_some((tsn, size)) {
+            match whole.then_some((tsn, budget)) {
                 Some(sent) if around.notes.are_kept() => self.keep_alone(path, sent, left, around),
                 sent => self.note_alone(path, sent, around),
             }
@@ -163,24 +249,23 @@ impl Sender {
         around.notes.keep(around.now, note);
     }
 
-    /// Sends the next message as one chunk of `size` bytes, if it fills the packet and nothing of it was sent. The usual packet holds
+    /// Sends the next message as one chunk, if that fills a packet of `budget` bytes and nothing of it was sent. The usual packet holds
     /// such a chunk. Makes no note. Returns whether it was sent.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn send_whole(
         &mut self,
         path: PathId,
-        size: u32,
         budget: u32,
         chunks: &mut SmallVec<[Chunk; 2]>,
         around: &mut SendContext<'_>,
     ) -> bool {
         let tsn = self.outstanding.next_tsn();
-        let whole = if size == budget { self.queue.take_whole(budget, tsn) } else { None };
-        let Some(data) = whole else { return false };
-        chunks.push(Chunk::Data(data.clone()));
-        self.outstanding.push(data, size, path, around.paths, around.now);
+        let Some(data) = self.queue.take_whole(budget, tsn) else { return false };
+        let sent = data.clone();
         self.in_use = path;
         self.rights.sent_new(path);
+        self.outstanding.push(data, budget, path, around.paths, around.now);
+        chunks.push(Chunk::Data(sent));
         true
     }
 
@@ -188,13 +273,15 @@ impl Sender {
     #[inline(never)]
     fn send_any(
         &mut self,
-        load: &TrainLoad,
+        path: PathId,
         budget: u32,
         chunks: &mut SmallVec<[Chunk; 2]>,
         around: &mut SendContext<'_>,
     ) -> u64 {
-        let ask = self.ask_new(load.next, Why::New, load.window);
-        let load = PacketPlan { path: load.path, why: Why::New, limit: Limit::Window, ask };
+        let next = self.queue.peek(around.paths.smallest_pmdcs());
+        let (Some(Train { window, .. }), Some(next)) = (self.train, next) else { return 0 };
+        let ask = self.ask_new(next, Why::New, window);
+        let load = PacketPlan { path, why: Why::New, limit: Limit::Window, ask };
         self.send_new(&load, budget, chunks, around)
     }
 }

@@ -9,7 +9,7 @@ use crate::control::ranges::Ranges;
 use crate::extension::clock;
 use crate::mechanisms::Mechanisms;
 use crate::path::rack::Delivered;
-use crate::path::{Paths, RttSamples, Timer};
+use crate::path::{Paths, RttSamples, SackResult, Timer};
 use crate::wire::chunk::Sack;
 use crate::{PathId, Time, Tsn};
 
@@ -53,8 +53,17 @@ pub(crate) struct Digest {
     pub(super) packets: u8,
     /// Whether windows grow with the Cumulative TSN Ack Point, and not with the own points of paths.
     pub(crate) by_association: bool,
-    /// The only path that this SACK concerns, if it is a plain one (see [`Outstanding::take_plain`]).
-    pub(crate) plain: Option<PathId>,
+}
+
+/// What a plain SACK says: see [`Outstanding::take_plain`].
+#[derive(Debug)]
+pub(crate) struct PlainSack {
+    /// The only path that it concerns.
+    pub(crate) path: PathId,
+    /// What it says about that path.
+    pub(crate) result: SackResult,
+    /// User bytes that it acknowledges.
+    pub(crate) user_bytes: u64,
 }
 
 impl Digest {
@@ -70,7 +79,6 @@ impl Digest {
             gaps: !sack.gaps.is_empty(),
             packets: sack.packets(),
             by_association: !PointCount::decides_growth(mechanisms),
-            plain: None,
         }
     }
 }
@@ -98,56 +106,58 @@ impl Outstanding {
         }
         paths.begin_tallies();
         let mut digest = Digest::of(sack, covered, mechanisms);
-        if !digest.gaps && self.take_plain(covered, now, paths, &mut digest) {
-            return SackOutcome::News(digest);
-        }
         let reports = (says == GapReport::Gaps).then_some(sack);
         self.take_any(covered, reports, mechanisms, now, paths, &mut digest);
         SackOutcome::News(digest)
     }
 
     /// Takes in a plain SACK, which most are: without Gap Ack Blocks now or before, acknowledging chunks that were sent once, all on one path.
-    /// Leaves everything as `take_any` would. Returns false for any other SACK.
-    fn take_plain(&mut self, covered: u32, now: Time, paths: &mut Paths, digest: &mut Digest) -> bool {
-        let Some(id) = self.first_path().filter(|_| covered > 0) else { return false };
-        let (mut acked, mut user_bytes) = (0, 0);
+    /// Leaves everything as [`digest`](Self::digest) would, but returns what it says about its path instead of noting it there. Returns
+    /// `None` for any other SACK.
+    pub(crate) fn take_plain(&mut self, sack: &Sack, now: Time, paths: &mut Paths) -> Option<PlainSack> {
+        let covered = sack.cumulative.distance_from(self.point()) as usize;
+        let gaps = !(sack.gaps.is_empty() && self.acked.is_empty() && self.released.is_empty());
+        if gaps || covered == 0 || covered > self.ring.len() {
+            return None;
+        }
+        let id = self.first_path()?;
+        let (mut size, mut user_bytes) = (0, 0);
         let plain = |sent: &Sent| {
-            acked += u64::from(sent.size);
+            size += u64::from(sent.size);
             user_bytes += sent.data.payload.len() as u64;
             sent.path == id && sent.is_plain()
         };
-        let whole = self.acked.is_empty() && self.released.is_empty();
-        if !whole || !paths.times_one(id) || !self.ring.range(..covered as usize).all(plain) {
-            return false;
+        if !paths.times_one(id) || !self.ring.range(..covered).all(plain) {
+            return None;
         }
         (0..covered).for_each(|_| drop(self.ring.pop_front()));
-        (digest.acked, digest.user_bytes) = (acked, user_bytes);
         let first = self.first;
-        self.first = first.plus(covered);
-        let (last, size) = (self.point(), digest.acked);
-        self.user_bytes -= digest.user_bytes;
+        self.first = first.plus(covered as u32);
+        let last = self.point();
+        self.user_bytes -= user_bytes;
         self.newest_yet = Some(last);
-        digest.plain = Some(id);
         let acked = |tsn: Tsn| !tsn.before(first) && !tsn.after(last);
+        let flight_before = paths.counted(id);
         let (view, path) = paths.both(id);
         view.flight -= size;
         view.delivered += size;
         path.buffered -= size;
-        let tally = &mut path.tally;
-        (tally.cumulative, tally.lowest) = (size, Some(first));
-        (tally.certain, tally.moved, tally.passed) = (true, true, true);
-        tally.passed_point = path.points.reached_by(last);
+        let passed_point = path.points.reached_by(last);
         path.points.seek();
-        tally.earliest = path.earliest.is_some_and(acked);
-        tally.rtt = path.timed.take_if(|(timed, _)| acked(*timed)).map(|(_, since)| now.since(since));
-        if tally.earliest {
+        let earliest = path.earliest.is_some_and(acked);
+        let rtt = path.timed.take_if(|(timed, _)| acked(*timed)).map(|(_, since)| now.since(since));
+        if earliest {
             // This is the usual case, and searching costs more.
             match self.ring.front().filter(|sent| sent.is_on(id)) {
                 Some(_) => path.earliest = Some(self.first),
                 None => self.renew_earliest(id, paths),
             }
         }
-        true
+        let (cumulative, lowest) = (size, Some(first));
+        let [moved, passed, certain] = [true; 3];
+        let of =
+            SackResult { flight_before, cumulative, lowest, moved, passed, certain, ..SackResult::default() };
+        Some(PlainSack { path: id, result: SackResult { passed_point, earliest, rtt, ..of }, user_bytes })
     }
 
     /// Takes in any SACK, which covers so many chunks. `reports`: the SACK itself, if its Gap Ack Blocks count.
@@ -422,15 +432,24 @@ mod tests {
                 disturb(&mut random, &mut outstanding, &mut paths, now);
                 let sack = next_sack(&mut random, &outstanding);
                 let (mut long, mut paths_long) = (outstanding.clone(), paths.clone());
-                let short = outstanding.digest(&sack, GapReport::Gaps, mechanisms, now, &mut paths);
-                let SackOutcome::News(short) = short else { panic!("seed {seed}: no news") };
-                short_ways += u32::from(short.plain.is_some());
-                paths_long.begin_tallies();
-                let covered = sack.cumulative.distance_from(long.point());
-                let mut digest = Digest::of(&sack, covered, mechanisms);
-                long.take_any(covered, Some(&sack), mechanisms, now, &mut paths_long, &mut digest);
-                digest.plain = short.plain;
-                assert_eq!(format!("{short:?}"), format!("{digest:?}"), "seed {seed}");
+                let says = GapReport::Gaps;
+                let SackOutcome::News(digest) = long.digest(&sack, says, mechanisms, now, &mut paths_long)
+                else {
+                    panic!("seed {seed}: no news");
+                };
+                match outstanding.take_plain(&sack, now, &mut paths) {
+                    None => (outstanding, paths) = (long.clone(), paths_long.clone()),
+                    Some(PlainSack { path, result, user_bytes }) => {
+                        short_ways += 1;
+                        assert!(digest.advanced && !(digest.fast_acked || digest.resent_acked));
+                        assert_eq!((digest.acked, digest.user_bytes), (result.cumulative, user_bytes));
+                        paths.begin_tallies();
+                        paths.get_mut(path).tally = result;
+                        let beside = &mut paths.get_mut(PathId(1 - path.0)).tally;
+                        *beside = paths_long.get(PathId(1 - path.0)).tally;
+                        assert_eq!(beside.cumulative + beside.gap, 0, "seed {seed}");
+                    }
+                }
                 assert_eq!(format!("{outstanding:?}"), format!("{long:?}"), "seed {seed}");
                 assert_eq!(format!("{paths:?}"), format!("{paths_long:?}"), "seed {seed}");
             }

@@ -7,7 +7,7 @@ mod missing;
 mod points;
 mod released;
 
-pub(crate) use digest::{Digest, GapReport, SackOutcome};
+pub(crate) use digest::{Digest, GapReport, PlainSack, SackOutcome};
 pub(crate) use late::ByPath;
 pub(crate) use missing::{Reported, enough};
 
