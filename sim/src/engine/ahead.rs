@@ -10,9 +10,9 @@ use anabranch_proto::Time;
 
 use super::{Engine, RADIO};
 use crate::medium::Medium;
-use crate::medium::wire::Carried;
+use crate::medium::wire::{Pass, Transit};
 use crate::observe::observed::Observed;
-use crate::transport::Agent;
+use crate::transport::{Agent, Frame};
 
 /// How far packets may run ahead, and on which links.
 pub(super) struct Ahead {
@@ -59,13 +59,19 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
     /// A link sends a packet. Either its arrival becomes an event, or it passes and is offered to the next link at
     /// once.
     #[inline(always)]
-    pub(super) fn carry(&mut self, mut link: usize, mut carried: Carried) {
-        self.show_stay(link, &carried);
-        while let Some(next) = self.pass(link, &mut carried) {
-            link = next;
-            self.show_stay(link, &carried);
+    pub(super) fn carry(&mut self, mut link: usize, frame: Frame, mut transit: Transit) {
+        let (size, number, mut hop) = (frame.size, frame.number(), frame.hop);
+        self.show_stay(link, size, transit);
+        while let Some(next) = self.onward(link, hop, transit.arrival) {
+            self.links[link].pass(self.now, Pass { transit, number, size, hop });
+            let Some(there) = self.links[next].accept(transit.arrival, transit.turn(number), size) else {
+                self.links[link].hold_back();
+                break;
+            };
+            (link, transit, hop) = (next, there, hop + 1);
+            self.show_stay(link, size, transit);
         }
-        if self.links[link].carry(carried) {
+        if self.links[link].carry(Frame { hop, ..frame }, transit) {
             self.await_head(link);
         }
         if self.observed.is_some() {
@@ -74,24 +80,13 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
         }
     }
 
-    /// Lets the packet pass to the next link, which is returned, if it can be offered there already.
+    /// The next link of a packet that arrives `at` this time, if it may be offered there already.
     #[inline(always)]
-    fn pass(&mut self, link: usize, carried: &mut Carried) -> Option<usize> {
-        let at = carried.arrival();
+    fn onward(&self, link: usize, hop: u32, at: Time) -> Option<usize> {
         if at >= self.ahead.until {
             return None;
         }
-        let next = self.ahead.onward[carried.frame.hop as usize];
-        if next == NONE {
-            return None;
-        }
-        let next = next as usize;
-        let [here, there] = self.links.get_disjoint_mut([link, next]).ok()?;
-        if !here.lets_pass() || !there.foresees(at, carried.frame.size) {
-            return None;
-        }
-        here.pass(self.now, carried);
-        there.follow(carried);
-        Some(next)
+        let next = self.ahead.onward[hop as usize];
+        (next != NONE && self.links[link].lets_pass()).then_some(next as usize)
     }
 }

@@ -29,7 +29,7 @@ use anabranch_proto::wire::Spares;
 use anabranch_proto::{PathId, Reason, Time};
 
 use crate::medium::Medium;
-use crate::medium::wire::{Direction, DropCause, OfferResult};
+use crate::medium::wire::{Carried, Direction, DropCause, OfferResult};
 use crate::medium::wireless::{Channel, Fate};
 use crate::network::RADIO;
 use crate::network::radios::RadioHop;
@@ -352,9 +352,9 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
     fn drain(&mut self, agent: usize) {
         loop {
             match self.agents[agent].poll(self.now) {
-                Output::Transmit(mut frame, reason) => {
+                Output::Transmit(frame, reason) => {
                     self.sent += 1;
-                    frame.id = self.sent;
+                    let mut frame = Frame { id: self.sent, ..frame };
                     if reason.oversize {
                         cold_path();
                         frame.set_fragmentable();
@@ -456,12 +456,11 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
             cold_path();
             self.show_departures(link, self.now);
         }
-        if self.links[link].foresees(self.now, frame.size) {
-            let carried = self.links[link].accept(self.now, frame, self.turn);
-            return self.carry(link, carried);
+        if let Some(transit) = self.links[link].accept(self.now, self.turn, frame.size) {
+            return self.carry(link, frame, transit);
         }
         match self.links[link].offer(self.now, frame, self.turn) {
-            OfferResult::Sent(carried) => self.carry(link, carried),
+            OfferResult::Sent(Carried { frame, transit, .. }) => self.carry(link, frame, transit),
             OfferResult::Waits => {
                 if self.links[link].len() == 1 {
                     self.await_head(link);

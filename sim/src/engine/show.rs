@@ -6,9 +6,10 @@ use anabranch_proto::{PathId, Reason, Time};
 
 use super::{Change, Engine};
 use crate::medium::Medium;
-use crate::medium::wire::{Carried, Direction, DropCause};
+use crate::medium::wire::{Direction, DropCause, Transit};
 use crate::observe::observed::Observed;
 use crate::observe::trace::Detail;
+use crate::trace::Stay;
 use crate::transport::{Agent, Frame};
 
 /// By link direction: whether it is certain when a packet leaves the queue as soon as it comes.
@@ -162,10 +163,12 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
 
     /// A packet is sent on a link. If it is certain when it leaves the queue, that is shown at once.
     #[inline(always)]
-    pub(super) fn show_stay(&mut self, link: usize, carried: &Carried) {
+    pub(super) fn show_stay(&mut self, link: usize, size: u32, transit: Transit) {
         if let Some(observed) = &mut self.observed {
             cold_path();
-            observed.came(self.now, link, carried);
+            let Transit { entered: at, departure: leaves, .. } = transit;
+            let number = self.links[link].counters().offered;
+            observed.came(self.now, link, Stay { at, leaves, number, size });
         }
     }
 

@@ -233,9 +233,7 @@ impl<'a> Observed<'a> {
 
     /// A packet has come to a link. If it is certain when it leaves, that is recorded.
     #[inline(always)]
-    pub(crate) fn came(&mut self, now: Time, link: usize, carried: &Carried) {
-        let (at, leaves) = carried.stay();
-        let stay = Stay { at, leaves, number: carried.offered, size: carried.frame.size };
+    pub(crate) fn came(&mut self, now: Time, link: usize, stay: Stay) {
         let Coming { certain, stays } = &mut self.coming[link];
         // There is no room where departures are uncertain.
         if stays.len() < stays.capacity() {

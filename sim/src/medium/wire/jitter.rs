@@ -40,11 +40,11 @@ impl Jitter {
         if !self.reorder {
             return Some(carried);
         }
-        carried.arrival = later(now, self.draw(carried.offered));
-        if carried.arrival == now {
+        carried.transit.arrival = later(now, self.draw(carried.offered));
+        if carried.transit.arrival == now {
             return Some(carried);
         }
-        self.held.insert((carried.arrival, carried.turn()), carried);
+        self.held.insert((carried.transit.arrival, carried.turn()), carried);
         None
     }
 

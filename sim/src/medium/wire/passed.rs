@@ -2,7 +2,7 @@
 
 use anabranch_proto::Time;
 
-use super::{Carried, Counters};
+use super::{Counters, Transit};
 use crate::engine::agenda::Turn;
 
 /// The packets that passed, until they have arrived at the end of the link.
@@ -19,39 +19,30 @@ const FEW: usize = 16;
 
 /// One of them.
 #[derive(Debug)]
-struct Pass {
-    entered: Time,
-    came: Turn,
-    departure: Time,
-    arrival: Time,
+pub(crate) struct Pass {
+    pub(crate) transit: Transit,
     /// Its number among the frames of the run.
-    number: u64,
-    size: u32,
-    hop: u32,
-    /// The most packets that had been in the queue before.
-    most: u32,
+    pub(crate) number: u64,
+    pub(crate) size: u32,
+    pub(crate) hop: u32,
 }
 
 impl Pass {
     fn arrives(&self) -> (Time, Turn) {
-        (self.arrival, Turn::packet(self.entered, self.number))
+        (self.transit.arrival, self.transit.turn(self.number))
     }
 }
 
 impl Passed {
     /// A packet passes.
     #[inline(always)]
-    pub(super) fn push(&mut self, carried: &Carried) {
-        self.all.push(Pass {
-            entered: carried.entered,
-            came: carried.came,
-            departure: carried.departure,
-            arrival: carried.arrival,
-            number: carried.frame.number(),
-            size: carried.frame.size,
-            hop: carried.frame.hop,
-            most: carried.most,
-        });
+    pub(super) fn push(&mut self, pass: Pass) {
+        self.all.push(pass);
+    }
+
+    /// Takes the last one back, which has not left the queue.
+    pub(super) fn pop(&mut self) -> Option<Pass> {
+        self.all.pop()
     }
 
     /// Whether the next packet needs new memory, unless packets are forgotten.
@@ -63,7 +54,7 @@ impl Passed {
     /// Forgets those that arrived before `now`. They are forgotten together, each time that the memory is full; so the
     /// memory is made larger if most of them are still needed.
     pub(super) fn forget(&mut self, now: Time) {
-        let gone = self.all[..self.left].partition_point(|pass| pass.arrival < now);
+        let gone = self.all[..self.left].partition_point(|pass| pass.transit.arrival < now);
         self.all.drain(..gone);
         self.left -= gone;
         if self.all.len() >= self.all.capacity() / 2 {
@@ -75,8 +66,8 @@ impl Passed {
     pub(super) fn depart(&mut self, now: Time, mut leave: impl FnMut(u32)) -> Option<Time> {
         let waiting = &self.all[self.left..];
         for pass in waiting {
-            if pass.departure > now {
-                return Some(pass.departure);
+            if pass.transit.departure > now {
+                return Some(pass.transit.departure);
             }
             leave(pass.size);
             self.left += 1;
@@ -98,17 +89,17 @@ impl Passed {
 
     /// Where in the table of routes those are that have not arrived before `now`.
     pub(super) fn hops(&self, now: Time) -> impl Iterator<Item = u32> {
-        self.all.iter().filter(move |pass| pass.arrival >= now).map(|pass| pass.hop)
+        self.all.iter().filter(move |pass| pass.transit.arrival >= now).map(|pass| pass.hop)
     }
 
     /// Takes back what is later than `end`, and keeps those that are on the link then. The most packets that were in the queue, if
     /// that has to be taken back too.
     pub(super) fn rewind(&mut self, end: (Time, Turn), counters: &mut Counters) -> Option<u32> {
         let mut most = None;
-        while let Some(pass) = self.all.pop_if(|pass| (pass.entered, pass.came) > end) {
+        while let Some(pass) = self.all.pop_if(|pass| (pass.transit.entered, pass.transit.came) > end) {
             counters.offered -= 1;
             counters.delivered_bytes -= u64::from(pass.size);
-            most = Some(pass.most);
+            most = Some(pass.transit.most);
         }
         let arrived = self.all.partition_point(|pass| pass.arrives() <= end);
         self.all.drain(..arrived);

@@ -2,7 +2,7 @@
 
 use anabranch_proto::Time;
 
-use super::{Carried, Direction};
+use super::{Carried, Direction, Transit};
 use crate::medium::wire::Management;
 use crate::medium::wire::jitter::Jitter;
 use crate::scenario::{Amount, Loss};
@@ -62,9 +62,10 @@ impl Direction {
     fn reschedule(&mut self, now: Time) {
         self.like = (0, 0);
         let gone = self.left.checked_sub(1).map(|last| &self.fifo[last]);
-        let mut last = gone.map_or((Time::ZERO, Time::ZERO), |carried| (carried.departure, carried.arrival));
+        let mut last = gone
+            .map_or((Time::ZERO, Time::ZERO), |carried| (carried.transit.departure, carried.transit.arrival));
         for at in self.left..self.fifo.len() {
-            let Carried { ref frame, departure, offered, .. } = self.fifo[at];
+            let Carried { ref frame, transit: Transit { departure, .. }, offered } = self.fifo[at];
             let size = frame.size;
             last = match at == self.left {
                 // A recorded rate is known in advance, so departures stay as they were computed.
@@ -72,7 +73,8 @@ impl Direction {
                 true => (departure, self.arrival(departure, offered).max(last.1)),
                 false => self.schedule(now, last, size, offered),
             };
-            (self.fifo[at].departure, self.fifo[at].arrival) = last;
+            let transit = &mut self.fifo[at].transit;
+            (transit.departure, transit.arrival) = last;
         }
         self.last = last;
     }

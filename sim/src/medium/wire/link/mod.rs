@@ -23,7 +23,7 @@ use anabranch_proto::Time;
 use super::counters::{Counters, DropCause};
 use super::jitter::Jitter;
 use super::managed::Management;
-use super::passed::Passed;
+use super::passed::{Pass, Passed};
 use super::red::Seen;
 use super::{Losses, Occupancy, Traced};
 use crate::engine::agenda::Turn;
@@ -79,32 +79,38 @@ pub(crate) struct Direction {
 #[derive(Debug)]
 pub(crate) struct Carried {
     pub(crate) frame: Frame,
+    pub(crate) transit: Transit,
     /// The number of this packet among those offered, from 1.
     pub(crate) offered: u64,
+}
+
+/// When a packet is on a link.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Transit {
     /// When the packet was offered to this link.
-    pub(super) entered: Time,
+    pub(crate) entered: Time,
     /// The turn of the event that offered it.
     pub(super) came: Turn,
     /// The greatest length of the queue before this packet, in packets.
     pub(super) most: u32,
-    pub(super) departure: Time,
-    pub(super) arrival: Time,
+    /// When it leaves the queue.
+    pub(crate) departure: Time,
+    /// When it arrives at the far end.
+    pub(crate) arrival: Time,
 }
 
 impl Carried {
     /// Its turn among packets that arrive at the same time.
     pub(crate) fn turn(&self) -> Turn {
-        Turn::packet(self.entered, self.frame.number())
+        self.transit.turn(self.frame.number())
     }
+}
 
-    /// When the packet arrives at the far end.
-    pub(crate) fn arrival(&self) -> Time {
-        self.arrival
-    }
-
-    /// When it came to the link, and when it leaves the queue.
-    pub(crate) fn stay(&self) -> (Time, Time) {
-        (self.entered, self.departure)
+impl Transit {
+    /// The turn of the packet with this number among packets that arrive at the same time.
+    #[inline(always)]
+    pub(crate) fn turn(&self, number: u64) -> Turn {
+        Turn::packet(self.entered, number)
     }
 }
 
@@ -208,16 +214,6 @@ impl Direction {
         self.send_or_wait(now, frame, came)
     }
 
-    /// Whether it is certain that a packet offered at `at` will be sent: the queue will admit it, and it will not be lost. So a
-    /// packet that passes the previous link can be offered here before its arrival.
-    #[inline(always)]
-    pub(crate) fn foresees(&mut self, at: Time, size: u32) -> bool {
-        if size > self.surely || !self.losses.spares(self.counters.offered + 1) {
-            return false;
-        }
-        self.last.0 <= at || self.has_ample_room(at, size) || self.queue.admits(size)
-    }
-
     /// Whether the queue, with every packet counted that was in it when it was last looked at, admits this one, has been
     /// longer, and marks nothing. Then it makes no difference which packets have left since. Otherwise those leave that
     /// are due at `now`.
@@ -231,50 +227,44 @@ impl Direction {
         ample
     }
 
+    /// Whether the queue, as it is, admits a packet of this size without marking it.
+    fn has_room(&self, size: u32) -> bool {
+        self.queue.admits(size) && self.queue.bytes() < self.mark
+    }
+
     /// Lets packets leave the queue up to `now`.
     #[inline(never)]
     fn catch_up(&mut self, now: Time) {
         self.depart(now, |_, _, _| {});
     }
 
-    /// Offers a packet for which [`foresees`](Self::foresees) returned true.
+    /// Takes a packet that is offered at `at`, if it is certain that it will be sent as it is: the queue will admit it, and it will be
+    /// neither lost nor marked. So a packet that passes the previous link can be offered here before its arrival. `came`: see
+    /// [`Transit`].
     #[inline(always)]
-    pub(crate) fn accept(&mut self, now: Time, frame: Frame, came: Turn) -> Carried {
-        let (departure, arrival) = (Time::NEVER, Time::NEVER);
-        let mut carried = Carried { frame, offered: 0, entered: now, came, most: 0, departure, arrival };
-        self.append(now, &mut carried);
-        carried
-    }
-
-    /// The same for a packet that passed the previous link, at its arrival by that link.
-    #[inline(always)]
-    pub(crate) fn follow(&mut self, carried: &mut Carried) {
-        carried.came = carried.turn();
-        carried.entered = carried.arrival;
-        carried.frame.hop += 1;
-        self.append(carried.entered, carried);
-    }
-
-    /// Puts a packet for which [`foresees`](Self::foresees) returned true behind all others, and sets its departure and arrival.
-    #[inline(always)]
-    fn append(&mut self, at: Time, carried: &mut Carried) {
-        let size = carried.frame.size;
-        let sending = self.sending(size);
-        self.counters.offered += 1;
-        (carried.offered, carried.most) = (self.counters.offered, self.queue.most());
+    pub(crate) fn accept(&mut self, at: Time, came: Turn, size: u32) -> Option<Transit> {
+        if size > self.surely || !self.losses.spares(self.counters.offered + 1) {
+            return None;
+        }
+        let most = self.queue.most();
         let departure = if self.last.0 <= at {
             // All others have left the queue.
             self.passed.depart_all();
             self.left = self.fifo.len();
             self.queue.hold_only(size);
-            self.leaves = later(at, sending);
+            self.leaves = later(at, self.sending(size));
             self.leaves
         } else {
-            self.mark_and_enter(carried);
-            later(self.last.0, sending)
+            if !self.has_ample_room(at, size) && !self.has_room(size) {
+                return None;
+            }
+            self.queue.enter(size);
+            later(self.last.0, self.sending(size))
         };
-        self.last = (departure, later(departure, self.delay).max(self.last.1));
-        (carried.departure, carried.arrival) = self.last;
+        self.counters.offered += 1;
+        let arrival = later(departure, self.delay).max(self.last.1);
+        self.last = (departure, arrival);
+        Some(Transit { entered: at, came, most, departure, arrival })
     }
 
     /// Whether a packet's departure is certain when it comes, until the link changes.
@@ -289,31 +279,21 @@ impl Direction {
     }
 
     /// Puts the packet into the queue, or into that of the management.
-    fn send_or_wait(&mut self, now: Time, frame: Frame, came: Turn) -> OfferResult {
+    fn send_or_wait(&mut self, now: Time, mut frame: Frame, came: Turn) -> OfferResult {
+        if self.queue.bytes() >= self.mark {
+            frame.mark();
+        }
+        let (offered, most) = (self.counters.offered, self.queue.most());
+        self.queue.enter(frame.size);
         let (departure, arrival) = (Time::NEVER, Time::NEVER);
-        let mut carried = Carried { frame, offered: 0, entered: now, came, most: 0, departure, arrival };
-        self.enter(&mut carried);
+        let transit = Transit { entered: now, came, most, departure, arrival };
+        let mut carried = Carried { frame, transit, offered };
         if !self.plain && self.management.is_some() {
             self.wait(now, carried);
             return OfferResult::Waits;
         }
         self.time(now, &mut carried);
         OfferResult::Sent(carried)
-    }
-
-    /// Counts the packet into the queue.
-    #[inline(always)]
-    fn enter(&mut self, carried: &mut Carried) {
-        (carried.offered, carried.most) = (self.counters.offered, self.queue.most());
-        self.mark_and_enter(carried);
-    }
-
-    #[inline(always)]
-    fn mark_and_enter(&mut self, carried: &mut Carried) {
-        if self.queue.bytes() >= self.mark {
-            mark(carried);
-        }
-        self.queue.enter(carried.frame.size);
     }
 
     /// Sets departure and arrival of a packet behind all others.
@@ -324,9 +304,9 @@ impl Direction {
         } else {
             self.schedule(now, self.last, carried.frame.size, carried.offered)
         };
-        (carried.departure, carried.arrival) = self.last;
+        (carried.transit.departure, carried.transit.arrival) = self.last;
         if self.leaves == Time::NEVER {
-            self.leaves = carried.departure;
+            self.leaves = carried.transit.departure;
         }
     }
 
@@ -337,29 +317,39 @@ impl Direction {
 
     /// Adds a packet to the FIFO. Returns whether it is now the head.
     #[inline(always)]
-    pub(crate) fn carry(&mut self, carried: Carried) -> bool {
-        self.fifo.push_back(carried);
+    pub(crate) fn carry(&mut self, frame: Frame, transit: Transit) -> bool {
+        self.fifo.push_back(Carried { frame, transit, offered: self.counters.offered });
         self.fifo.len() == 1
     }
 
     /// Lets a packet that was sent pass at the time `now`.
     #[inline(always)]
-    pub(crate) fn pass(&mut self, now: Time, carried: &Carried) {
-        self.counters.delivered_bytes += u64::from(carried.frame.size);
+    pub(crate) fn pass(&mut self, now: Time, pass: Pass) {
+        self.counters.delivered_bytes += u64::from(pass.size);
         if self.passed.is_full() {
             cold_path();
             self.catch_up(now);
             self.passed.forget(now);
         }
-        self.passed.push(carried);
+        self.passed.push(pass);
+    }
+
+    /// The packet that passed last does not pass after all.
+    #[cold]
+    pub(crate) fn hold_back(&mut self) {
+        if let Some(pass) = self.passed.pop() {
+            self.counters.delivered_bytes -= u64::from(pass.size);
+        }
     }
 
     /// Undoes what happened after the event with this time and turn, the last one of the run.
     pub(crate) fn rewind(&mut self, end: (Time, Turn)) {
         let mut most = None;
-        while let Some(carried) = self.fifo.pop_back_if(|carried| (carried.entered, carried.came) > end) {
+        while let Some(carried) =
+            self.fifo.pop_back_if(|carried| (carried.transit.entered, carried.transit.came) > end)
+        {
             self.counters.offered -= 1;
-            most = Some(carried.most);
+            most = Some(carried.transit.most);
         }
         most = self.passed.rewind(end, &mut self.counters).or(most);
         self.queue.forget_most(most.unwrap_or(self.queue.most()));
@@ -423,7 +413,7 @@ impl Direction {
     /// Time and turn of the next arrival.
     #[inline]
     pub(crate) fn head(&self) -> Option<(Time, Turn)> {
-        let head = self.fifo.front().map(|carried| (carried.arrival, carried.turn()));
+        let head = self.fifo.front().map(|carried| (carried.transit.arrival, carried.turn()));
         match self.jitter.as_deref() {
             Some(jitter) => head.into_iter().chain(jitter.next()).min(),
             None => head,
@@ -483,8 +473,8 @@ impl Direction {
         if self.left == 0 {
             self.catch_up(now);
         }
-        let Carried { frame, arrival, .. } = self.fifo.pop_front()?;
-        debug_assert_eq!(arrival, now);
+        let Carried { frame, transit, .. } = self.fifo.pop_front()?;
+        debug_assert_eq!(transit.arrival, now);
         self.left -= 1;
         self.counters.delivered_bytes += u64::from(frame.size);
         Some(frame)
@@ -499,7 +489,7 @@ impl Direction {
         }
         self.depart(now, |_, _, _| {});
         let carried = self.fifo.pop_front()?;
-        debug_assert_eq!(carried.arrival, now);
+        debug_assert_eq!(carried.transit.arrival, now);
         self.left -= 1;
         let carried = match self.jitter.as_deref_mut() {
             Some(jitter) => jitter.hold(now, carried)?,
@@ -519,11 +509,11 @@ impl Direction {
             self.leaves = next;
             return;
         }
-        self.leaves = self.fifo.get(self.left).map_or(Time::NEVER, |carried| carried.departure);
+        self.leaves = self.fifo.get(self.left).map_or(Time::NEVER, |carried| carried.transit.departure);
         while self.leaves <= now {
             let Some(carried) = self.fifo.get(self.left) else { break };
             self.queue.leave(carried.frame.size);
-            let departure = carried.departure;
+            let departure = carried.transit.departure;
             self.left += 1;
             if self.management.is_some() {
                 self.leaves = Time::NEVER;
@@ -531,7 +521,7 @@ impl Direction {
             }
             let next = self.fifo.get(self.left);
             shown(departure, &self.queue, next);
-            self.leaves = next.map_or(Time::NEVER, |next| next.departure);
+            self.leaves = next.map_or(Time::NEVER, |next| next.transit.departure);
         }
     }
 
@@ -573,12 +563,6 @@ impl Direction {
         }
         self.like.1
     }
-}
-
-// Most links mark nothing, so this is kept out of their way.
-#[cold]
-fn mark(carried: &mut Carried) {
-    carried.frame.mark();
 }
 
 pub(super) fn later(time: Time, nanos: u64) -> Time {

@@ -15,7 +15,7 @@ fn ms(n: u64) -> Time {
 fn offer(link: &mut Direction, now: Time, size: u32) -> Option<DropCause> {
     match link.offer(now, frame(size, 0), Turn::default()) {
         OfferResult::Sent(carried) => {
-            link.carry(carried);
+            link.carry(carried.frame, carried.transit);
             None
         }
         OfferResult::Waits => None,
