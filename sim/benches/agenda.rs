@@ -7,7 +7,7 @@
 #![allow(clippy::disallowed_types, reason = "it measures the program, not the simulation")]
 
 #[allow(dead_code, unused_imports, reason = "the engine and the tests use the rest")]
-#[path = "../src/engine/agenda.rs"]
+#[path = "../src/engine/agenda/mod.rs"]
 mod agenda;
 
 use std::hint::black_box;

@@ -1,16 +1,18 @@
 //! The agenda: the next event of each entity, ordered by (time, turn).
 //!
-//! A tournament: every entity has a leaf, and every node above names the entity whose event is the earliest below it. When
-//! the event of an entity changes, the nodes above its leaf are decided again. That takes the same few steps whatever the
-//! other events are, and leaves nothing behind, however often events are moved.
+//! Events that come soon wait in the *front*, a short sorted list: most events are taken out of it and put into it, which moves a few
+//! entries. The others wait in a tournament (`tournament.rs`), and move to the front when it is empty. The *horizon* is between both:
+//! every event before it is in the front, every other one in the tournament.
 //!
 //! Entities that never affect each other belong to different *components* (`components.rs`). Their events need no common
 //! order. In a *round*, a span of time, all events of one component come first, then those of the next. So consecutive
 //! events find what they need in the processor's cache, however many components there are.
 
-use std::hint::select_unpredictable;
+mod tournament;
 
 use anabranch_proto::{Duration, Time};
+
+use tournament::Tournament;
 
 /// A link direction, an agent or the list of changes, by its number.
 pub(crate) type Entity = u32;
@@ -40,13 +42,15 @@ impl Turn {
 /// The next event of every entity.
 #[derive(Debug)]
 pub(crate) struct Agenda {
-    /// By entity, filled up to a power of two: the turn of its event.
-    turns: Vec<Turn>,
-    /// Node 1 is the root, nodes 2i and 2i + 1 are below node i, and the leaves come last. Each has the first event below it: its
-    /// key, which follows from its time (`NONE`: there is no event), and whose it is.
-    earliest: Vec<(u64, Entity)>,
-    /// The entity whose event was taken out last, as long as it may get another. Its leaf still has the old event.
-    taken: Option<Entity>,
+    /// By entity: where its event waits, and the turn of the event.
+    waiting: Vec<(Place, Turn)>,
+    /// The events before the horizon, the earliest last.
+    front: Vec<Event>,
+    /// The others.
+    back: Tournament,
+    horizon: (u64, Turn),
+    /// How far the horizon is moved beyond the earliest event when the front is empty, as a difference of keys.
+    span: u64,
     /// By entity: the number of its component; empty if all are one.
     components: Vec<u32>,
     /// The round: events before its end are ordered by component, the others by time. Before the first round, both are 0.
@@ -54,6 +58,26 @@ pub(crate) struct Agenda {
     end: Time,
 }
 
+/// Where the event of an entity waits.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Place {
+    /// It has none.
+    Nowhere,
+    Front,
+    Back,
+}
+
+/// An event: its key, which follows from its time, and whose it is.
+#[derive(Copy, Clone, Debug)]
+struct Event {
+    key: u64,
+    entity: Entity,
+}
+
+/// The longest front. Half of it moves at once.
+const LONGEST: usize = 128;
+/// A front of at most so many events is searched from its end.
+const SHORT: usize = 16;
 /// The longest round. In it, a component has many events, and the end of the run comes closer for all of them.
 const ROUND: Duration = Duration::from_secs(1);
 /// In the key of an event of the round, the component stands above this many bits, and the time since the beginning below.
@@ -62,20 +86,18 @@ const SINCE: u32 = 32;
 const AFTER: u64 = 1 << 63;
 /// The key of an entity without an event.
 const NONE: u64 = u64::MAX;
+/// The largest span: one more doubling must not overflow.
+const WIDEST: u64 = 1 << 60;
 
 impl Agenda {
     /// An agenda for entities numbered below `entities`.
     pub(crate) fn new(entities: usize) -> Self {
-        let leaves = entities.next_power_of_two();
-        let mut earliest: Vec<(u64, Entity)> =
-            (0..2 * leaves).map(|node| (NONE, node.wrapping_sub(leaves) as Entity)).collect();
-        for node in (1..leaves).rev() {
-            earliest[node] = earliest[2 * node];
-        }
         Agenda {
-            turns: vec![Turn::default(); leaves],
-            earliest,
-            taken: None,
+            waiting: vec![(Place::Nowhere, Turn::default()); entities],
+            front: Vec::with_capacity(LONGEST + 1),
+            back: Tournament::new(entities),
+            horizon: (0, Turn::default()),
+            span: 1,
             components: Vec::new(),
             begin: Time::ZERO,
             end: Time::ZERO,
@@ -94,9 +116,10 @@ impl Agenda {
         if at > until {
             return None;
         }
-        let (_, entity) = self.earliest[1];
-        self.taken = Some(entity);
-        Some((at, self.turns[entity as usize], entity))
+        let Event { entity, .. } = self.front.pop()?;
+        let (place, turn) = &mut self.waiting[entity as usize];
+        *place = Place::Nowhere;
+        Some((at, *turn, entity))
     }
 
     /// The time of the earliest event, without taking it.
@@ -123,10 +146,17 @@ impl Agenda {
 
     /// Begins a round at the time of the earliest event. It ends at `until` at the latest.
     pub(crate) fn begin_round(&mut self, until: Time) {
-        if let Some(begin) = self.peek().filter(|begin| *begin < until) {
-            self.begin = begin;
-            self.end = until.min(begin + ROUND);
-            self.enter(1);
+        let Some(begin) = self.peek().filter(|begin| *begin < until) else { return };
+        let end = until.min(begin + ROUND);
+        let mut due = Vec::new();
+        while let Some(at) = self.peek().filter(|at| *at < end) {
+            due.extend(self.front.pop().map(|event| (event.entity, at)));
+        }
+        // The keys of the round are before all others.
+        self.send_back(self.front.len());
+        (self.begin, self.end, self.horizon) = (begin, end, (0, Turn::default()));
+        for (entity, at) in due {
+            self.wait_behind(entity, self.key(entity, at));
         }
     }
 
@@ -135,31 +165,39 @@ impl Agenda {
         (now < self.end).then_some(self.begin)
     }
 
-    /// Orders the events below `node` that are due in the round by component.
-    fn enter(&mut self, node: usize) {
-        let (key, entity) = self.earliest[node];
-        let time = self.time(key);
-        if time >= self.end {
-            return;
-        }
-        if node >= self.turns.len() {
-            self.earliest[node].0 = self.key(entity, time);
-            return;
-        }
-        self.enter(2 * node);
-        self.enter(2 * node + 1);
-        let [left, right] = [self.earliest[2 * node], self.earliest[2 * node + 1]];
-        let order = |(key, entity): (u64, Entity)| (key, self.turns[entity as usize]);
-        self.earliest[node] = if order(right) < order(left) { right } else { left };
-    }
-
-    /// The key of the earliest event.
+    /// The key of the earliest event, which is in the front.
     #[inline]
     fn first_key(&mut self) -> u64 {
-        if let Some(entity) = self.taken.take() {
-            self.place(entity, NONE);
+        match self.front.last() {
+            Some(event) => event.key,
+            None => self.refill(),
         }
-        self.earliest[1].0
+    }
+
+    /// Moves the horizon, and the events before it from the tournament to the empty front. Returns the key of the earliest.
+    #[inline(never)]
+    fn refill(&mut self) -> u64 {
+        let first = self.back.first().key;
+        if first == NONE {
+            return NONE;
+        }
+        self.horizon = (first.saturating_add(self.span), Turn::default());
+        while let Event { key, entity } = self.back.first()
+            && (key, self.turn(entity)) < self.horizon
+        {
+            if self.front.len() == LONGEST / 2 {
+                self.horizon = (key, self.turn(entity));
+                break;
+            }
+            self.leave_back(entity);
+            self.waiting[entity as usize].0 = Place::Front;
+            self.front.push(Event { key, entity });
+        }
+        self.front.reverse();
+        if self.front.len() < LONGEST / 8 {
+            self.span = WIDEST.min(self.span * 2);
+        }
+        first
     }
 
     /// The key of an event of `entity` at `time`.
@@ -184,43 +222,84 @@ impl Agenda {
         }
     }
 
+    fn turn(&self, entity: Entity) -> Turn {
+        self.waiting[entity as usize].1
+    }
+
     /// Sets the next event of `entity` to `time`. Among events at the same time, the smaller `turn` comes first.
     #[inline]
     pub(crate) fn set(&mut self, entity: Entity, time: Time, turn: Turn) {
-        self.taken.take_if(|taken| *taken == entity);
-        self.turns[entity as usize] = turn;
-        self.place(entity, self.key(entity, time));
+        let place = self.waiting[entity as usize].0;
+        if place == Place::Front {
+            self.leave_front(entity);
+        }
+        self.waiting[entity as usize].1 = turn;
+        let key = self.key(entity, time);
+        if (key, turn) >= self.horizon {
+            return self.wait_behind(entity, key);
+        }
+        if place == Place::Back {
+            self.leave_back(entity);
+        }
+        self.wait_in_front(Event { key, entity });
     }
 
     /// Removes the event of `entity`.
     pub(crate) fn clear(&mut self, entity: Entity) {
-        self.taken.take_if(|taken| *taken == entity);
-        if self.earliest[self.leaf(entity)].0 != NONE {
-            self.place(entity, NONE);
+        match self.waiting[entity as usize].0 {
+            Place::Nowhere => {}
+            Place::Front => self.leave_front(entity),
+            Place::Back => self.leave_back(entity),
+        }
+        self.waiting[entity as usize].0 = Place::Nowhere;
+    }
+
+    fn leave_front(&mut self, entity: Entity) {
+        if let Some(at) = self.front.iter().rposition(|event| event.entity == entity) {
+            self.front.remove(at);
         }
     }
 
-    fn leaf(&self, entity: Entity) -> usize {
-        self.turns.len() + entity as usize
+    fn leave_back(&mut self, entity: Entity) {
+        self.back.place(entity, NONE, |entity| self.waiting[entity as usize].1);
     }
 
-    /// Gives the leaf of `entity` this key, and decides the nodes above it again.
-    fn place(&mut self, entity: Entity, key: u64) {
-        let mut node = self.leaf(entity);
-        let mut first = (key, entity);
-        self.earliest[node] = first;
-        while node > 1 {
-            let beside = self.earliest[node ^ 1];
-            let earlier = match beside.0 == first.0 {
-                true => self.turns[beside.1 as usize] < self.turns[first.1 as usize],
-                false => beside.0 < first.0,
-            };
-            // Which of two keys is earlier, a processor cannot guess: a branch would cost more than the rest.
-            first.0 = select_unpredictable(earlier, beside.0, first.0);
-            first.1 = select_unpredictable(earlier, beside.1, first.1);
-            node /= 2;
-            self.earliest[node] = first;
+    /// Puts an event into the front.
+    #[inline]
+    fn wait_in_front(&mut self, event: Event) {
+        self.waiting[event.entity as usize].0 = Place::Front;
+        let own = (event.key, self.turn(event.entity));
+        let later = |other: &Event| {
+            other.key > own.0 || other.key == own.0 && self.waiting[other.entity as usize].1 > own.1
+        };
+        let at = match self.front.len() {
+            // Most events are among the next ones.
+            ..=SHORT => self.front.iter().rposition(later).map_or(0, |last| last + 1),
+            _ => self.front.partition_point(later),
+        };
+        self.front.insert(at, event);
+        if self.front.len() > LONGEST {
+            self.span = (self.span / 2).max(1);
+            self.send_back(LONGEST / 2);
         }
+    }
+
+    /// Moves the latest events of the front to the tournament, and the horizon before them.
+    #[cold]
+    fn send_back(&mut self, count: usize) {
+        let latest: Vec<Event> = self.front.drain(..count).collect();
+        if let Some(Event { key, entity }) = latest.last() {
+            self.horizon = (*key, self.turn(*entity));
+        }
+        for Event { key, entity } in latest {
+            self.wait_behind(entity, key);
+        }
+    }
+
+    /// Puts an event into the tournament.
+    fn wait_behind(&mut self, entity: Entity, key: u64) {
+        self.waiting[entity as usize].0 = if key == NONE { Place::Nowhere } else { Place::Back };
+        self.back.place(entity, key, |entity| self.waiting[entity as usize].1);
     }
 }
 
