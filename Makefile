@@ -22,7 +22,9 @@ release:
 reproduce:
 	cargo run --profile quick --package anabranch -- reproduce
 
-# Everything that must hold. The tests come last, so that their results are the last lines.
+# Everything that must hold. The tests come last, so that their results are the last lines. With a feature that is off by default:
+# make test FEATURES=anabranch/parquet
+features = $(if $(FEATURES),--features $(FEATURES))
 test: format lint docs unit
 
 # What things cost: a data packet in the core, a packet in the codec, a gigabyte of messages beside another
@@ -82,7 +84,7 @@ hostile:
 # Two honest endpoints in a storm of lost, doubled, broken, replayed and mutated packets: make storm PACKETS=10000000
 PACKETS ?= 1000000
 storm:
-	ANABRANCH_STORM=$(PACKETS) cargo test --package anabranch-proto --test storm -- --nocapture
+	ANABRANCH_STORM=$(PACKETS) cargo test --workspace $(features) --test storm -- --nocapture
 
 # Every fuzz target for so many seconds: make fuzz SECONDS=60
 SECONDS ?= 60
@@ -130,13 +132,13 @@ format:
 	cargo fmt --all --check
 
 lint:
-	cargo clippy --workspace --all-targets -- -D warnings
+	cargo clippy --workspace --all-targets $(features) -- -D warnings
 
 docs:
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps $(features)
 
 # A test that needs a tool which is missing says `skipped: NAME: why`; with ANABRANCH_REQUIRE=all it fails.
 unit:
 	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; status=0; \
-	cargo test --workspace --no-fail-fast 2>&1 | tee "$$log" || status=$$?; \
+	cargo test --workspace $(features) --no-fail-fast 2>&1 | tee "$$log" || status=$$?; \
 	.ci/summary "$$log"; exit $$status

@@ -10,7 +10,7 @@ use anabranch_sim::RunOptions;
 use serde_json::json;
 
 use crate::output::{fail, print, print_json, refuse_scenario};
-use crate::run::read_point;
+use crate::run::{check, read_point};
 use crate::simulate::{NoResult, no_result};
 use crate::{DONE, FAILED};
 
@@ -64,7 +64,8 @@ pub(crate) fn diff(arguments: &Arguments) -> u8 {
     let file = arguments.b.as_deref().unwrap_or(&arguments.a);
     let read = |file: &Path, set: &[String]| read_point(file, set);
     let points = read(&arguments.a, &both(&arguments.set_a, arguments.seed_a))
-        .and_then(|a| Ok([a, read(file, &both(&arguments.set_b, arguments.seed_b))?]));
+        .and_then(|a| Ok([a, read(file, &both(&arguments.set_b, arguments.seed_b))?]))
+        .and_then(|points| check(&points).map(|()| points));
     let points = match points {
         Ok(points) => points,
         Err(status) => return status,

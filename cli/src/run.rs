@@ -200,9 +200,7 @@ fn read(arguments: &Arguments) -> Result<(Arc<Document>, Vec<Point>), u8> {
 pub(crate) fn read_point(file: &Path, set: &[String]) -> Result<Point, u8> {
     let (document, name) = edited(file, set.iter())?;
     let points = grid::points(&Arc::new(document), &name, &[], 1, &Policies::default());
-    let mut points = points.map_err(|error| refuse_scenario(&error))?;
-    check(&points)?;
-    Ok(points.remove(0))
+    Ok(points.map_err(|error| refuse_scenario(&error))?.remove(0))
 }
 
 /// The document in `file` with these keys set, and the scenario's name.
@@ -225,8 +223,8 @@ pub(crate) fn edited<'a>(
     Ok((document, name))
 }
 
-/// Whether all points can be run; warns of harmful settings.
-fn check(points: &[Point]) -> Result<(), u8> {
+/// Whether all points can be run; warns once of each harmful setting.
+pub(crate) fn check(points: &[Point]) -> Result<(), u8> {
     for point in points {
         simulate::check(point).map_err(|why| tell(&why))?;
     }

@@ -234,5 +234,6 @@ fn summary(reports: &[Report]) -> String {
     ];
     let rest = kinds.iter().map(|(verdict, words)| (count(verdict), words)).filter(|(n, _)| *n > 0);
     let rest: String = rest.map(|(n, words)| format!(", {n} {words}")).collect();
-    format!("{} scripts: {} passed{rest}", reports.len(), count("pass"))
+    let scripts = if reports.len() == 1 { "script" } else { "scripts" };
+    format!("{} {scripts}: {} passed{rest}", reports.len(), count("pass"))
 }

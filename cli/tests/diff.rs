@@ -55,3 +55,9 @@ fn a_wrong_key_is_refused() {
     let output = anabranch(&["diff", &example("loss"), "--set-b", "sede=2"]);
     assert_eq!(output.status.code(), Some(2));
 }
+
+#[test]
+fn a_warning_about_both_runs_is_said_once() {
+    let output = anabranch(&["diff", &example("outage")]);
+    assert_eq!(stderr(&output).matches("does not exceed sack_delay").count(), 1, "{}", stderr(&output));
+}

@@ -47,6 +47,7 @@ fn a_failure_says_where_and_what() {
     assert!(text.contains("skip  skipped.pkt:1 packets of tcp is not supported"), "{text}");
     assert!(text.ends_with("3 scripts: 1 passed, 1 failed, 1 skipped\n"), "{text}");
     assert_eq!(output.status.code(), Some(1));
+    assert_eq!(out(&script(folder.path(), &["good.pkt"])), "ok    good.pkt\n1 script: 1 passed\n");
 }
 
 #[test]

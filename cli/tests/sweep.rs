@@ -277,6 +277,9 @@ fn a_directory_that_is_foreign_or_damaged_is_refused() {
     std::fs::write(place.path().join("scenario.toml"), SCENARIO).expect("it is as before");
     std::fs::remove_file(out.join("runs.journal")).expect("it is removed");
     refused("no sweep");
+    std::fs::remove_dir_all(&out).expect("it is removed");
+    std::fs::write(&out, "").expect("a file");
+    refused("this is a file");
 }
 
 #[test]

@@ -154,7 +154,7 @@ impl<'t> Lexer<'t> {
                 Ok(())
             }
             "endif" => Err(self.error("this #endif has no #ifdef")),
-            _ => Err(self.error(format!("there is no #{name}; #ifdef and #endif there are"))),
+            _ => Err(self.error(format!("`#{name}` is unknown; there are #ifdef and #endif"))),
         }
     }
 

@@ -52,6 +52,9 @@ impl Journal {
         let failed = |error| SweepError::Output { file: path.clone(), error };
         let refused =
             |why: &str| SweepError::Directory { directory: directory.to_owned(), why: why.to_owned() };
+        if directory.is_file() {
+            return Err(refused("this is a file, and a sweep is kept in a directory"));
+        }
         std::fs::create_dir_all(directory)
             .map_err(|error| SweepError::Output { file: directory.to_owned(), error })?;
         let heading = format!("anabranch sweep 1 {}", sweep.identity()?);
