@@ -35,8 +35,7 @@ use crate::{Config, Policies, Ssn, Time, Tsn};
 use blocked::{BlockedClock, in_the_way};
 use buffers::Buffers;
 use recovery::Recoveries;
-use rights::Rights;
-use train::{NextOfTrain, Train, TrainLoad};
+use rights::{Ready, Rights};
 
 /// A packet with less room than this is not filled with a fragment of a message.
 const SMALLEST_CUT: u32 = 64;
@@ -104,6 +103,39 @@ pub(crate) struct PacketPlan {
     pub(crate) limit: Limit,
     /// The question to the route: about the first marked chunk, or about new data.
     ask: Ask,
+}
+
+/// A train under way.
+#[derive(Copy, Clone, Debug)]
+struct Train {
+    path: PathId,
+    /// Whether new data waits for this path when it has no room.
+    waits: bool,
+    /// Whether its packets hold nothing but its chunks, and nothing else can be due.
+    alone: bool,
+    /// The peer's window.
+    window: u64,
+    /// What may leave now without another look, if it goes alone.
+    ready: Ready,
+}
+
+/// What a train decides about the next packet.
+enum NextOfTrain {
+    /// It carries this.
+    Load(TrainLoad),
+    /// Nothing more leaves now.
+    Nothing,
+    /// No train decides it.
+    Undecided,
+}
+
+/// The load of the next packet of a train.
+struct TrainLoad {
+    path: PathId,
+    /// The stream and the size of its first chunk.
+    next: (u16, u32),
+    /// The peer's window.
+    window: u64,
 }
 
 /// The part of the association that the choice of a packet needs.

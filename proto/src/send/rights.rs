@@ -31,6 +31,14 @@ pub(super) struct Rights {
     burst: BurstCount,
 }
 
+/// Packets of a train that may leave without another look.
+#[derive(Copy, Clone, Default, Debug)]
+pub(super) struct Ready {
+    pub(super) packets: u32,
+    /// Whether the path has no room behind them, and nothing else limits them.
+    pub(super) fills: bool,
+}
+
 /// The rights of one path.
 #[derive(Copy, Clone, Default, Debug)]
 struct PathRights {

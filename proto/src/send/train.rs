@@ -9,53 +9,13 @@ use rand_core::Rng;
 use smallvec::SmallVec;
 
 use super::blocked::in_the_way;
-use super::{PacketPlan, SendContext, Sender};
+use super::rights::Ready;
+use super::{NextOfTrain, PacketPlan, SendContext, Sender, Train, TrainLoad};
 use crate::output::{Limit, NoteKind};
 use crate::path::Paths;
 use crate::policy::{Choice, Stays, Why};
 use crate::wire::Chunk;
 use crate::{PathId, Time, Tsn};
-
-/// A train under way.
-#[derive(Copy, Clone, Debug)]
-pub(super) struct Train {
-    path: PathId,
-    /// Whether new data waits for this path when it has no room.
-    waits: bool,
-    /// Whether its packets hold nothing but its chunks, and nothing else can be due.
-    alone: bool,
-    /// The peer's window.
-    window: u64,
-    /// What may leave now without another look, if it goes alone.
-    ready: Ready,
-}
-
-/// Packets of a train that may leave without another look.
-#[derive(Copy, Clone, Default, Debug)]
-struct Ready {
-    packets: u32,
-    /// Whether the path has no room behind them, and nothing else limits them.
-    fills: bool,
-}
-
-/// What a train decides about the next packet.
-pub(super) enum NextOfTrain {
-    /// It carries this.
-    Load(TrainLoad),
-    /// Nothing more leaves now.
-    Nothing,
-    /// No train decides it.
-    Undecided,
-}
-
-/// The load of the next packet of a train.
-pub(super) struct TrainLoad {
-    pub(super) path: PathId,
-    /// The stream and the size of its first chunk.
-    pub(super) next: (u16, u32),
-    /// The peer's window.
-    pub(super) window: u64,
-}
 
 impl Sender {
     /// Something other than the sending of packets happened: the next packet is decided anew.
