@@ -27,6 +27,7 @@ use super::passed::Passed;
 use super::red::Seen;
 use super::{Losses, Occupancy, Traced};
 use crate::engine::agenda::Turn;
+use crate::observe::trace::Stay;
 use crate::scenario::{Loss, Queue};
 use crate::transport::Frame;
 
@@ -102,9 +103,10 @@ impl Carried {
         self.arrival
     }
 
-    /// When it came to the link, and when it leaves the queue.
-    pub(crate) fn stay(&self) -> (Time, Time) {
-        (self.entered, self.departure)
+    /// Its stay in the queue.
+    #[inline(always)]
+    pub(crate) fn stay(&self) -> Stay {
+        Stay { at: self.entered, leaves: self.departure, number: self.offered, size: self.frame.size }
     }
 }
 
