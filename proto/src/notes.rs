@@ -38,20 +38,24 @@ impl Noting {
 pub(crate) struct Notes {
     association: AssociationId,
     noting: Noting,
+    /// Outputs.
     queue: VecDeque<Note>,
+    /// Those that are no outputs.
+    kept: Vec<Note>,
     /// By path: when T3-rtx expires, as last reported.
     timers: Vec<Time>,
 }
 
 impl Notes {
     pub(crate) fn new(association: AssociationId, noting: Noting) -> Self {
-        Notes { association, noting, queue: VecDeque::new(), timers: Vec::new() }
+        Notes { association, noting, queue: VecDeque::new(), kept: Vec::new(), timers: Vec::new() }
     }
 
     pub(crate) fn switch(&mut self, noting: Noting) {
         self.noting = noting;
         if noting == Noting::Off {
             self.queue.clear();
+            self.kept.clear();
         }
     }
 
@@ -62,7 +66,10 @@ impl Notes {
         cold_path();
         let kind = kind();
         if self.noting.includes(&kind) {
-            self.queue.push_back(Note { association: self.association, at, kind });
+            match self.noting {
+                Noting::Kept => self.keep(at, kind),
+                _ => self.queue.push_back(Note { association: self.association, at, kind }),
+            }
         }
     }
 
@@ -82,7 +89,7 @@ impl Notes {
     #[inline(always)]
     pub(crate) fn keep(&mut self, at: Time, kind: NoteKind) {
         debug_assert!(self.are_kept());
-        self.queue.push_back(Note { association: self.association, at, kind });
+        self.kept.push(Note { association: self.association, at, kind });
     }
 
     /// The result of `make`, if notes are recorded.
@@ -127,11 +134,19 @@ impl Notes {
         self.queue.pop_front()
     }
 
-    /// Moves all notes to the end of `taken`. If it is empty, both keep their memory.
+    /// Moves all outputs to the end of `taken`. If it is empty, both keep their memory.
     pub(crate) fn take(&mut self, taken: &mut VecDeque<Note>) {
         match taken.is_empty() {
             true => std::mem::swap(&mut self.queue, taken),
             false => taken.append(&mut self.queue),
+        }
+    }
+
+    /// The same for those that are no outputs.
+    pub(crate) fn take_kept(&mut self, taken: &mut Vec<Note>) {
+        match taken.is_empty() {
+            true => std::mem::swap(&mut self.kept, taken),
+            false => taken.append(&mut self.kept),
         }
     }
 }

@@ -8,9 +8,7 @@ use std::fmt::Write;
 use anabranch_proto::{Duration, Time};
 use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::{Scenario, Start};
-use anabranch_sim::trace::{
-    Detail, Names, Observer, QueueChange, QueueLengths, QueueRecord, Record, Side, Wants,
-};
+use anabranch_sim::trace::{Detail, Names, Observer, QueueChange, QueueRecord, Record, Side, Wants};
 use anabranch_sim::{RunOptions, run};
 
 /// All records of a run, but for the contents of packets: cookies and heartbeats carry times.
@@ -111,7 +109,6 @@ struct Apart {
     sources: BTreeMap<String, String>,
     /// Whether records came together.
     together: bool,
-    lengths: QueueLengths,
 }
 
 impl Apart {
@@ -153,12 +150,10 @@ impl Observer for Apart {
     }
 
     fn queue(&mut self, record: &QueueRecord<'_>) {
-        self.together |= !matches!(record, QueueRecord::Ended(_));
-        let mut lengths = std::mem::take(&mut self.lengths);
-        lengths.each(record, |QueueChange { at, link, queue }| {
+        self.together |= !matches!(record, QueueRecord::Ended { .. });
+        record.each(|QueueChange { at, link, queue }| {
             self.add(format!("queue {link}"), &format!("{at:?} {queue:?}"));
         });
-        self.lengths = lengths;
     }
 
     fn wants(&self) -> Wants {

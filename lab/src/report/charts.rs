@@ -44,14 +44,14 @@ fn chart(title: String, unit: &'static str, height: u32) -> Chart {
 fn sequence(flow: &FlowRecord) -> Chart {
     let mut chart = chart(format!("{}: chunks", flow.name), "chunk", 2 * CHART);
     for ((path, record), color) in flow.paths.iter().zip(COLORS.iter().cycle()) {
-        for (_, reason, points) in &record.sent {
-            let symbol = match *reason {
+        for (reason, points) in record.sent() {
+            let symbol = match reason {
                 "new" => "circle",
                 "fast retransmission" => "diamond",
                 "window probe" => "square",
                 _ => "triangle-up",
             };
-            let size = if *reason == "new" { 3 } else { 8 };
+            let size = if reason == "new" { 3 } else { 8 };
             let meta = json!({ "kind": "sent", "flow": flow.name, "path": path, "why": reason });
             chart.series.push(Series {
                 name: format!("{path}: {reason}"),
@@ -76,17 +76,14 @@ fn sequence(flow: &FlowRecord) -> Chart {
 fn windows(flow: &FlowRecord) -> Chart {
     let mut chart = chart(format!("{}: windows", flow.name), "bytes", CHART);
     for ((path, record), color) in flow.paths.iter().zip(COLORS.iter().cycle()) {
-        let lines = [
-            ("cwnd", "solid", &record.cwnd),
-            ("ssthresh", "dot", &record.ssthresh),
-            ("in flight", "dash", &record.flight),
-        ];
-        for (name, dash, points) in lines.into_iter().filter(|(_, _, points)| !points.is_empty()) {
-            let columns = Columns::of(points.iter());
+        for (number, (name, dash)) in
+            [("cwnd", "solid"), ("ssthresh", "dot"), ("in flight", "dash")].into_iter().enumerate()
+        {
+            let columns = Columns::of(record.windows.line(number));
             chart.series.push(steps(format!("{path}: {name}"), color, dash, columns));
         }
     }
-    let peer = Columns::of(flow.peer_window.iter());
+    let peer = Columns::of(flow.peer_window.line(0));
     chart.series.push(steps("peer's window".to_owned(), NEUTRAL, "solid", peer));
     chart
 }
@@ -125,11 +122,12 @@ fn waiting(flow: &FlowRecord, ended: f64) -> Chart {
 
 fn queues(recorder: &Recorder) -> Option<Chart> {
     let mut chart = chart("Queues".to_owned(), "packets", CHART);
-    let used = recorder.links.iter().filter(|link| !link.queue.points().is_empty());
+    let used = recorder.links.iter().filter(|link| !link.queue.is_empty());
     chart.series = used
         .zip(COLORS.iter().cycle())
         .map(|(link, color)| {
-            steps(link.name.clone(), color, "solid", Columns::of(link.queue.points().iter()))
+            let lengths = link.queue.iter().map(|(at, packets)| (at, packets as f32));
+            steps(link.name.clone(), color, "solid", Columns::of(lengths))
         })
         .collect();
     (!chart.series.is_empty()).then_some(chart)

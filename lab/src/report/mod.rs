@@ -22,6 +22,7 @@ mod plotly;
 mod plots;
 mod points;
 mod record;
+mod steps;
 mod sweep;
 
 pub use advice::policy_page;

@@ -45,8 +45,8 @@ pub fn page(
             pre { (serde_json::to_string_pretty(&results)?) }
         }
     };
-    Ok(shell(&title, &body, &data(&figure(&charts(recorder, result.ended), result.ended)), SCRIPT)
-        .into_string())
+    let figure = PreEscaped(figure(&charts(recorder, result.ended), result.ended));
+    Ok(shell(&title, &body, &figure, SCRIPT).into_string())
 }
 
 /// The page around a body: its data, the charting library, and the script that draws the data with the library.
@@ -108,9 +108,14 @@ fn row(flow: &FlowResult) -> Markup {
     } }
 }
 
-/// JSON inside a script element. `<` is escaped, because a name could otherwise end the element.
+/// JSON inside a script element.
 pub(super) fn data(value: &Value) -> PreEscaped<String> {
-    PreEscaped(value.to_string().replace('<', "\\u003c"))
+    PreEscaped(escaped(value))
+}
+
+/// JSON whose `<` are escaped, because a name could otherwise end the script element.
+pub(super) fn escaped(value: &Value) -> String {
+    value.to_string().replace('<', "\\u003c")
 }
 
 /// plotly.js alone. The crate appends MathJax, which no chart needs.

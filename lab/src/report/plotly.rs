@@ -5,20 +5,29 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::chart::{Chart, Columns, Series, Shape};
+use super::page::escaped;
 
 /// Height of the gap above a chart, in pixels.
 const GAP: u32 = 46;
 
-/// The figure with these charts, for a run of so many seconds.
-pub(super) fn figure(charts: &[Chart], ended: f64) -> Value {
-    let numbered = || charts.iter().enumerate().map(|(i, chart)| (i + 1, chart));
-    let traces: Vec<Value> = numbered()
-        .flat_map(|(row, chart)| {
-            let drawn = chart.series.iter().filter(|series| !series.columns.is_empty());
-            drawn.map(move |series| trace(row, series))
-        })
-        .collect();
-    json!({ "data": traces, "layout": layout(charts, ended) })
+/// The figure with these charts, for a run of so many seconds, as JSON for a script element. Columns are nearly all of it, so they
+/// are written straight into the text.
+pub(super) fn figure(charts: &[Chart], ended: f64) -> String {
+    let numbered = charts.iter().enumerate().map(|(i, chart)| (i + 1, chart));
+    let drawn = numbered.flat_map(|(row, chart)| {
+        chart.series.iter().filter(|series| !series.columns.is_empty()).map(move |series| (row, series))
+    });
+    let mut text = String::from("{\"data\":[");
+    for (i, (row, series)) in drawn.enumerate() {
+        if i > 0 {
+            text.push(',');
+        }
+        write_trace(&mut text, row, series);
+    }
+    text.push_str("],\"layout\":");
+    text.push_str(&escaped(&layout(charts, ended)));
+    text.push('}');
+    text
 }
 
 /// Every chart has its own value axis; all share the time axis.
@@ -71,16 +80,26 @@ fn axis(name: &str, number: usize) -> String {
     if number == 1 { name.to_owned() } else { format!("{name}{number}") }
 }
 
+/// Writes the trace of a series, its columns first.
+fn write_trace(text: &mut String, row: usize, series: &Series) {
+    let Columns { x, y } = &series.columns;
+    text.push_str("{\"x\":");
+    write_column(text, "f8", &bytes_of(x, |x| x.to_le_bytes()));
+    text.push_str(",\"y\":");
+    write_column(text, "f4", &bytes_of(y, |y| y.to_le_bytes()));
+    text.push(',');
+    text.push_str(&escaped(&trace(row, series))[1..]);
+}
+
+/// A trace without its columns.
 fn trace(row: usize, series: &Series) -> Value {
-    let Series { name, color, shape, columns: Columns { x, y }, meta } = series;
+    let Series { name, color, shape, meta, .. } = series;
     let mut trace = json!({
         "type": "scatter",
         "name": text(name),
         "legend": axis("legend", row),
         "xaxis": "x",
         "yaxis": axis("y", row),
-        "x": column("f8", x.iter().flat_map(|x| x.to_le_bytes()).collect()),
-        "y": column("f4", y.iter().flat_map(|y| y.to_le_bytes()).collect()),
         "mode": "lines",
     });
     match shape {
@@ -99,9 +118,19 @@ fn trace(row: usize, series: &Series) -> Value {
     trace
 }
 
-/// A typed array in plotly.js's encoding.
-fn column(kind: &str, bytes: Vec<u8>) -> Value {
-    json!({ "dtype": kind, "bdata": STANDARD.encode(bytes) })
+fn bytes_of<T: Copy, const N: usize>(values: &[T], bytes: impl Fn(T) -> [u8; N]) -> Vec<u8> {
+    let mut all = vec![0; values.len() * N];
+    all.chunks_exact_mut(N).zip(values).for_each(|(place, value)| place.copy_from_slice(&bytes(*value)));
+    all
+}
+
+/// Writes a typed array in plotly.js's encoding.
+fn write_column(text: &mut String, kind: &str, bytes: &[u8]) {
+    text.push_str("{\"dtype\":\"");
+    text.push_str(kind);
+    text.push_str("\",\"bdata\":\"");
+    STANDARD.encode_string(bytes, text);
+    text.push_str("\"}");
 }
 
 /// plotly.js interprets some tags in texts. Names contain no tags.

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use anabranch_proto::policy::Why;
-use anabranch_proto::{Blocked, Note, NoteKind, PathId, PathState, Time};
+use anabranch_proto::{Blocked, Note, NoteKind, PathId, PathState, Time, Tsn};
 use anabranch_sim::trace::{
     Detail, Details, FrameKind, Names, Observer, QueueChange, QueueRecord, RadioFrame, Record, Side, Wants,
 };
 
-use super::lengths::Lengths;
+use super::lengths::come;
 use super::points::Points;
+use super::steps::{Steps, value};
 
 /// The largest number of points in a chart of single chunks.
 const CHUNKS: usize = 20_000;
@@ -79,7 +80,7 @@ pub(super) struct FlowRecord {
     first: Option<u64>,
     pub(super) acked: Points,
     pub(super) dropped: Points,
-    pub(super) peer_window: Points,
+    pub(super) peer_window: Steps<1>,
     /// Sorted by name.
     pub(super) paths: Vec<(String, PathRecord)>,
     /// The times at which the cause changed.
@@ -96,11 +97,10 @@ pub(super) struct FlowRecord {
 /// The record of one path.
 #[derive(Debug)]
 pub(super) struct PathRecord {
-    /// Chunks sent, by reason: its name, sorted.
-    pub(super) sent: Vec<(Why, &'static str, Points)>,
-    pub(super) cwnd: Points,
-    pub(super) ssthresh: Points,
-    pub(super) flight: Points,
+    /// Chunks sent, by the number of the reason.
+    sent: [Points; REASONS.len()],
+    /// cwnd, ssthresh and bytes in flight.
+    pub(super) windows: Steps<3>,
     pub(super) rto: Points,
     pub(super) srtt: Points,
     pub(super) rate: Rate,
@@ -110,7 +110,7 @@ pub(super) struct PathRecord {
 #[derive(Debug)]
 pub(super) struct LinkRecord {
     pub(super) name: String,
-    pub(super) queue: Lengths,
+    pub(super) queue: Points<u32>,
 }
 
 /// Bytes per time interval; the interval grows with the run.
@@ -162,43 +162,25 @@ impl PathRecord {
     fn new() -> Self {
         let line = || Points::new(LINE);
         PathRecord {
-            sent: Vec::new(),
-            cwnd: line(),
-            ssthresh: line(),
-            flight: line(),
+            sent: REASONS.map(|_| Points::new(CHUNKS)),
+            windows: Steps::new(LINE),
             rto: line(),
             srtt: line(),
             rate: Rate::new(),
         }
     }
 
-    #[inline(always)]
-    fn window(&mut self, at: u64, cwnd: u64, ssthresh: u64, flight: u64) {
-        self.cwnd.push(at, value(cwnd));
-        self.flight.push(at, value(flight));
-        if ssthresh != u64::MAX {
-            self.ssthresh.push(at, value(ssthresh));
-        }
-    }
-
     /// It carries a piece of data.
     #[inline(always)]
     fn carry(&mut self, at: u64, number: f32, size: u32, why: Why) {
-        self.sent(why).push(at, number);
+        self.sent[why as usize].push(at, number);
         self.rate.add(at, u64::from(size));
     }
 
-    /// The chunks that are sent for a reason.
-    #[inline]
-    fn sent(&mut self, why: Why) -> &mut Points {
-        let known = self.sent.iter().position(|(of, ..)| *of == why);
-        let place = known.unwrap_or_else(|| {
-            let name = reason(why);
-            let place = self.sent.partition_point(|(_, known, _)| *known < name);
-            self.sent.insert(place, (why, name, Points::new(CHUNKS)));
-            place
-        });
-        &mut self.sent[place].2
+    /// The chunks that were sent, with the name of the reason, sorted.
+    pub(super) fn sent(&self) -> impl Iterator<Item = (&'static str, &Points)> {
+        let all = REASONS.iter().map(|(why, name)| (*name, &self.sent[*why as usize]));
+        all.filter(|(_, points)| !points.is_empty())
     }
 }
 
@@ -209,7 +191,7 @@ impl FlowRecord {
             first: None,
             acked: Points::new(LINE),
             dropped: Points::new(CHUNKS),
-            peer_window: Points::new(LINE),
+            peer_window: Steps::new(LINE),
             paths: Vec::new(),
             waits: Vec::new(),
             blocked: None,
@@ -225,6 +207,13 @@ impl FlowRecord {
         let first = *self.first.get_or_insert(number);
         let distance = number.checked_sub(first);
         value(distance.unwrap_or_else(|| u64::from((number as u32).wrapping_sub(first as u32))))
+    }
+
+    /// The number of a chunk.
+    #[inline(always)]
+    fn chunk(&mut self, tsn: Tsn) -> f32 {
+        let first = *self.first.get_or_insert(u64::from(tsn.0));
+        value(u64::from(tsn.0.wrapping_sub(first as u32)))
     }
 
     /// The path with this name.
@@ -258,9 +247,7 @@ impl FlowRecord {
     /// Details that come together. They are many, so the most frequent notes are recorded as they are.
     fn details(&mut self, details: &Details<'_>) {
         let mut latest = None;
-        for notes in details.notes {
-            notes.iter().for_each(|note| self.note(note, details, &mut latest));
-        }
+        details.notes.iter().for_each(|note| self.note(note, details, &mut latest));
     }
 
     #[inline(always)]
@@ -269,23 +256,28 @@ impl FlowRecord {
         match note.kind {
             NoteKind::Window { path, cwnd, ssthresh, flight, marked } => {
                 let place = self.known(path, details, latest);
-                self.paths[place].1.window(at, cwnd, ssthresh, flight + marked);
+                self.paths[place].1.windows.set(at, [cwnd, ssthresh, flight + marked]);
             }
-            NoteKind::PeerWindow { bytes } => self.peer_window.push(at, value(bytes)),
+            NoteKind::PeerWindow { bytes } => self.peer_window.set(at, [bytes]),
             NoteKind::Sent { path, tsn, size, why } => {
-                let number = self.number(u64::from(tsn.0));
+                let number = self.chunk(tsn);
                 let place = self.known(path, details, latest);
                 self.paths[place].1.carry(at, number, size, why);
             }
             NoteKind::SentAlone { path, tsn, size, cwnd, ssthresh, flight, peer_window } => {
-                let number = self.number(u64::from(tsn.0));
+                let number = self.chunk(tsn);
                 let place = self.known(path, details, latest);
                 let path = &mut self.paths[place].1;
                 path.carry(at, number, size, Why::New);
-                path.window(at, cwnd, ssthresh, flight);
-                self.peer_window.push(at, value(peer_window));
+                path.windows.set(at, [cwnd, ssthresh, flight]);
+                self.peer_window.set(at, [peer_window]);
             }
-            NoteKind::Acked { cumulative } => self.acked(at, u64::from(cumulative.0)),
+            NoteKind::Acked { cumulative } => {
+                if self.first.is_some() {
+                    let number = self.chunk(cumulative);
+                    self.acked.push(at, number);
+                }
+            }
             ref kind => {
                 if let Some((path, detail)) = Detail::of(kind) {
                     self.detail(at, path.and_then(|path| details.name(path)), &detail);
@@ -299,7 +291,7 @@ impl FlowRecord {
     fn detail(&mut self, at: u64, path: Option<&str>, detail: &Detail) {
         match detail {
             Detail::Window { cwnd, ssthresh, flight, marked, .. } => {
-                self.path(path).window(at, *cwnd, *ssthresh, flight + marked);
+                self.path(path).windows.set(at, [*cwnd, *ssthresh, flight + marked]);
             }
             Detail::Rto { rto, srtt } => {
                 let path = self.path(path);
@@ -308,12 +300,17 @@ impl FlowRecord {
                     path.srtt.push(at, srtt.as_secs_f64() as f32);
                 }
             }
-            Detail::PeerWindow { bytes } => self.peer_window.push(at, value(*bytes)),
+            Detail::PeerWindow { bytes } => self.peer_window.set(at, [*bytes]),
             Detail::Sent { number, size, why } => {
                 let number = self.number(*number);
                 self.path(path).carry(at, number, *size, *why);
             }
-            Detail::Acked { cumulative } => self.acked(at, *cumulative),
+            Detail::Acked { cumulative } => {
+                if self.first.is_some() {
+                    let number = self.number(*cumulative);
+                    self.acked.push(at, number);
+                }
+            }
             Detail::Blocked(by) => {
                 self.blocked = *by;
                 self.waits(at);
@@ -329,14 +326,6 @@ impl FlowRecord {
             | Detail::Timeout
             | Detail::Timer { .. }
             | Detail::Received { .. } => {}
-        }
-    }
-
-    #[inline]
-    fn acked(&mut self, at: u64, cumulative: u64) {
-        if self.first.is_some() {
-            let number = self.number(cumulative);
-            self.acked.push(at, number);
         }
     }
 
@@ -373,7 +362,7 @@ impl Observer for Recorder {
         self.flows = names.flows.iter().map(|name| FlowRecord::new(name)).collect();
         let link = |(name, direction): &(String, String)| LinkRecord {
             name: format!("{name} {direction}"),
-            queue: Lengths::new(LINE),
+            queue: Points::new(LINE),
         };
         self.links = names.links.iter().map(link).collect();
         let channel = |(name, stations): &(String, Vec<String>)| ChannelRecord {
@@ -391,7 +380,7 @@ impl Observer for Recorder {
                 self.flows[*flow].detail(at, *path, detail);
             }
             Record::Queued { link, queue, .. } | Record::Departed { link, queue } => {
-                self.links[*link].queue.change(at, queue.packets);
+                self.links[*link].queue.push(at, queue.packets);
             }
             Record::Air { channel, frame, .. } => {
                 let key = (kind(frame), frame.from as usize);
@@ -417,24 +406,16 @@ impl Observer for Recorder {
 
     fn queue(&mut self, record: &QueueRecord<'_>) {
         match *record {
-            QueueRecord::Came { link, stays } => self.links[link].queue.come(stays),
-            QueueRecord::Changed(QueueChange { at, link, queue }) => {
-                self.links[link].queue.change(at.as_nanos(), queue.packets);
-            }
-            QueueRecord::Ended(at) => self.links.iter_mut().for_each(|link| link.queue.end(at.as_nanos())),
+            QueueRecord::Came { link, stays, before } => come(&mut self.links[link].queue, stays, before),
+            _ => record.each(|QueueChange { at, link, queue }| {
+                self.links[link].queue.push(at.as_nanos(), queue.packets);
+            }),
         }
     }
 
     fn wants(&self) -> Wants {
         Wants::UNORDERED
     }
-}
-
-/// A value of a chart. It is below 2^53, so that it is rounded once.
-#[inline(always)]
-fn value(whole: u64) -> f32 {
-    // The conversion of signed numbers is one instruction.
-    whole as i64 as f32
 }
 
 /// The name of a frame in charts.
@@ -448,17 +429,15 @@ fn kind(frame: &RadioFrame) -> &'static str {
     }
 }
 
-/// The name of a reason in charts.
-fn reason(why: Why) -> &'static str {
-    match why {
-        Why::New => "new",
-        Why::Missing => "fast retransmission",
-        Why::Timeout => "retransmission after timeout",
-        Why::WindowProbe => "window probe",
-        Why::TailProbe => "tail loss probe",
-        Why::Reinjected => "reinjection",
-    }
-}
+/// The reasons with their names in charts, sorted by them.
+const REASONS: [(Why, &str); 6] = [
+    (Why::Missing, "fast retransmission"),
+    (Why::New, "new"),
+    (Why::Reinjected, "reinjection"),
+    (Why::Timeout, "retransmission after timeout"),
+    (Why::TailProbe, "tail loss probe"),
+    (Why::WindowProbe, "window probe"),
+];
 
 #[cfg(test)]
 mod tests {

@@ -254,8 +254,8 @@ impl Association {
     }
 
     /// Moves the notes that were kept to the end of `taken`.
-    pub(crate) fn take_kept(&mut self, taken: &mut VecDeque<Note>) {
-        self.notes.take(taken);
+    pub(crate) fn take_kept(&mut self, taken: &mut Vec<Note>) {
+        self.notes.take_kept(taken);
     }
 
     /// Nothing more leaves now. That may change what blocks, which makes a note.

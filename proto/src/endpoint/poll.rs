@@ -62,7 +62,7 @@ impl Endpoint {
     }
 
     /// Moves the notes that were kept to the end of `taken`: those of each association in order.
-    pub fn take_kept(&mut self, taken: &mut VecDeque<Note>) {
+    pub fn take_kept(&mut self, taken: &mut Vec<Note>) {
         self.associations.each().for_each(|association| association.take_kept(taken));
     }
 

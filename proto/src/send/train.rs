@@ -15,7 +15,7 @@ use crate::output::{Limit, NoteKind};
 use crate::path::Paths;
 use crate::policy::{Choice, Stays, Why};
 use crate::wire::Chunk;
-use crate::{PathId, Time, Tsn};
+use crate::{PathId, Time};
 
 impl Sender {
     /// Something other than the sending of packets happened: the next packet is decided anew.
@@ -159,7 +159,6 @@ impl Sender {
         around: &mut SendContext<'_>,
         chance: &mut ChaCha8Rng,
     ) {
-        let tsn = self.outstanding.next_tsn();
         let whole = self.send_whole(path, budget, chunks, around);
         let left = match whole {
             true => self.train.map_or(0, |train| train.window) - u64::from(budget),
@@ -172,41 +171,25 @@ impl Sender {
         self.tie = chance.next_u64();
         if around.notes.are_on() {
             cold_path();
-            match whole.then_some((tsn, budget)) {
-                Some(sent) if around.notes.are_kept() => self.keep_alone(path, sent, left, around),
-                sent => self.note_alone(path, sent, around),
-            }
+            self.note_alone(path, whole.then_some(budget), left, around);
         }
     }
 
-    /// Records that packet: its chunk, unless that is recorded already.
+    /// Records that packet, with the size of its chunk unless that is recorded already: in one note, if notes are kept.
     #[inline(never)]
-    fn note_alone(&self, path: PathId, sent: Option<(Tsn, u32)>, around: &mut SendContext<'_>) {
-        if let Some((tsn, size)) = sent {
+    fn note_alone(&self, path: PathId, size: Option<u32>, peer_window: u64, around: &mut SendContext<'_>) {
+        debug_assert_eq!(peer_window, self.peer_window(around.paths));
+        let (view, tsn) = (around.paths.view(path), self.outstanding.highest());
+        if let Some(size) = size {
+            if around.notes.are_kept() && view.marked == 0 {
+                let (cwnd, ssthresh, flight) = (view.window, view.ssthresh, view.flight);
+                let note = NoteKind::SentAlone { path, tsn, size, cwnd, ssthresh, flight, peer_window };
+                return around.notes.keep(around.now, note);
+            }
             around.notes.add(around.now, || NoteKind::Sent { path, tsn, size, why: Why::New });
         }
         around.paths.note_window(path, around.now, around.notes);
-        self.note_peer_window(around);
-    }
-
-    /// The same in one note, while notes are kept.
-    #[inline(never)]
-    fn keep_alone(
-        &self,
-        path: PathId,
-        (tsn, size): (Tsn, u32),
-        peer_window: u64,
-        around: &mut SendContext<'_>,
-    ) {
-        debug_assert_eq!(peer_window, self.peer_window(around.paths));
-        let view = around.paths.view(path);
-        if view.marked > 0 {
-            cold_path();
-            return self.note_alone(path, Some((tsn, size)), around);
-        }
-        let (cwnd, ssthresh, flight) = (view.window, view.ssthresh, view.flight);
-        let note = NoteKind::SentAlone { path, tsn, size, cwnd, ssthresh, flight, peer_window };
-        around.notes.keep(around.now, note);
+        around.notes.add(around.now, || NoteKind::PeerWindow { bytes: peer_window });
     }
 
     /// Sends the next message as one chunk, if that fills a packet of `budget` bytes and nothing of it was sent. The usual packet holds

@@ -91,10 +91,16 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
 
     /// An event of this entity is next. What left queues before it is shown: all of it in order of time, or only what left the
     /// link of the event.
-    #[inline]
+    #[inline(always)]
     pub(super) fn show_before(&mut self, entity: usize) {
-        let Some(observed) = &self.observed else { return };
-        if !observed.batches() {
+        if self.observed.as_ref().is_some_and(Observed::awaits_departures) {
+            self.show_earlier(entity);
+        }
+    }
+
+    #[cold]
+    fn show_earlier(&mut self, entity: usize) {
+        if self.observed.as_ref().is_some_and(|observed| !observed.batches()) {
             self.show_all_departures();
         } else if entity < self.links.len() {
             self.show_departures(entity, self.now);
@@ -172,9 +178,9 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn show_queued(&mut self, link: usize) {
-        if self.observed.as_ref().is_some_and(|observed| !observed.is_certain(link)) {
+        if self.observed.as_ref().is_some_and(|observed| observed.shows_departures(link)) {
             self.show_newest(link);
         }
     }
@@ -184,9 +190,6 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
         let Some(observed) = &mut self.observed else { return };
         let direction = &self.links[link];
         observed.leaves = observed.leaves.min(direction.leaves());
-        if !observed.shows_links() {
-            return;
-        }
         if observed.batches() {
             return observed.changed(self.now, link, direction.queue());
         }
@@ -203,7 +206,8 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
             return (0..self.links.len()).for_each(|link| self.show_departures(link, now));
         }
         let next = |links: &[Direction]| links.iter().enumerate().map(|(link, d)| (d.leaves(), link)).min();
-        if self.observed.as_ref().is_none_or(|observed| !observed.shows_links() || observed.leaves > now) {
+        let waits = |observed: &Observed<'_>| observed.awaits_departures() && observed.leaves <= now;
+        if !self.observed.as_ref().is_some_and(waits) {
             return;
         }
         while let Some((at, link)) = next(&self.links).filter(|(at, _)| *at <= now) {
@@ -216,7 +220,7 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
     }
 
     /// Shows the packets that have left the queue of a link up to `until`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn show_departures(&mut self, link: usize, until: Time) {
         if self.observed.as_ref().is_some_and(|observed| observed.shows_departures(link))
             && self.links[link].leaves() <= until

@@ -29,6 +29,8 @@ pub(crate) struct Observed<'a> {
     lengths: bool,
     /// Whether it uses what applications read.
     reads: bool,
+    /// Whether departures from any link are shown when they happen.
+    awaits: bool,
     /// No packet leaves a queue earlier.
     pub(crate) leaves: Time,
     /// Whether the observer takes many records together; then it uses no packets.
@@ -52,13 +54,29 @@ pub(crate) struct Observed<'a> {
 struct Coming {
     /// Whether the record of a packet that comes says when it leaves the queue.
     certain: bool,
-    /// Such packets that were not shown yet. Those that run ahead come after now.
+    /// Such packets that were shown and were still there when the last of them came, that one included; then those that were not
+    /// shown yet. Packets that run ahead come after now.
     stays: Vec<Stay>,
+    /// The number of the former.
+    shown: usize,
 }
 
 impl Coming {
     fn new(certain: bool) -> Self {
-        Coming { certain, stays: Vec::new() }
+        Coming { certain, stays: Vec::new(), shown: 0 }
+    }
+
+    /// Shows so many of the packets, from the first, and forgets those that have left when the last of them comes.
+    fn show(&mut self, link: usize, past: usize, observer: &mut dyn Observer) {
+        let Coming { stays, shown, .. } = self;
+        if past == *shown {
+            return;
+        }
+        observer.queue(&QueueRecord::Came { link, stays: &stays[..past], before: *shown });
+        let last = past - 1;
+        let left = stays[..last].partition_point(|stay| stay.leaves <= stays[last].at);
+        stays.drain(..left);
+        *shown = past - left;
     }
 }
 
@@ -155,6 +173,8 @@ impl<'a> Observed<'a> {
         let ways = ways(routes, &agents);
         let read = vec![0; agents.len()];
         let Wants { packets, queues: lengths, reads, .. } = observer.wants();
+        let coming: Vec<_> =
+            certain.into_iter().map(|certain| Coming::new(certain && batches && lengths)).collect();
         Observed {
             observer,
             packets,
@@ -162,7 +182,8 @@ impl<'a> Observed<'a> {
             reads,
             leaves: Time::ZERO,
             batches,
-            coming: certain.into_iter().map(|certain| Coming::new(certain && batches && lengths)).collect(),
+            awaits: (packets || lengths) && coming.iter().any(|coming| !coming.certain),
+            coming,
             polls: POLLS * agents.len() as u32,
             origins: Origins::default(),
             ways,
@@ -182,15 +203,16 @@ impl<'a> Observed<'a> {
         self.reads
     }
 
-    /// Whether the observer uses what happens on links, beside drops.
-    pub(crate) fn shows_links(&self) -> bool {
-        self.packets || self.lengths
+    /// Whether departures from any link are shown when they happen.
+    #[inline(always)]
+    pub(crate) fn awaits_departures(&self) -> bool {
+        self.awaits
     }
 
-    /// Whether departures from this link are shown when they happen.
+    /// Whether departures from this link are.
     #[inline]
     pub(crate) fn shows_departures(&self, link: usize) -> bool {
-        self.shows_links() && !self.coming[link].certain
+        self.awaits && !self.coming[link].certain
     }
 
     /// Whether the observer takes many records together.
@@ -214,19 +236,13 @@ impl<'a> Observed<'a> {
         enough
     }
 
-    /// Whether the record of a packet that comes to this link says when it leaves the queue.
-    #[inline]
-    pub(crate) fn is_certain(&self, link: usize) -> bool {
-        self.coming[link].certain
-    }
-
     /// Whether packets may run ahead: nothing is shown of links, or no more than when packets come and leave.
     pub(crate) fn lets_run_ahead(&self) -> bool {
-        !self.shows_links() || self.coming.iter().all(|coming| coming.certain)
+        !self.awaits
     }
 
     /// Details that an agent has kept.
-    pub(crate) fn details(&mut self, agent: usize, notes: [&[Note]; 2], paths: &[(PathId, Option<&str>)]) {
+    pub(crate) fn details(&mut self, agent: usize, notes: &[Note], paths: &[(PathId, Option<&str>)]) {
         let (flow, side) = self.agents[agent];
         self.observer.details(&Details { flow, side, notes, paths });
     }
@@ -234,7 +250,7 @@ impl<'a> Observed<'a> {
     /// A packet has come to a link. If it is certain when it leaves, that is recorded.
     #[inline(always)]
     pub(crate) fn came(&mut self, now: Time, link: usize, stay: Stay) {
-        let Coming { certain, stays } = &mut self.coming[link];
+        let Coming { certain, stays, .. } = &mut self.coming[link];
         // There is no room where departures are uncertain.
         if stays.len() < stays.capacity() {
             stays.push(stay);
@@ -251,10 +267,10 @@ impl<'a> Observed<'a> {
     /// Shows the packets that have come to a link before now, and records this one.
     #[inline(never)]
     fn show_stays(&mut self, now: Time, link: usize, stay: Stay) {
-        let stays = &mut self.coming[link].stays;
-        let past = stays.partition_point(|stay| stay.at < now);
-        self.observer.queue(&QueueRecord::Came { link, stays: &stays[..past] });
-        stays.drain(..past);
+        let coming = &mut self.coming[link];
+        let past = coming.stays.partition_point(|stay| stay.at < now);
+        coming.show(link, past, self.observer);
+        let stays = &mut coming.stays;
         if stays.len() >= stays.capacity() / 2 {
             stays.reserve(stays.capacity().max(BATCH));
         }
@@ -263,12 +279,13 @@ impl<'a> Observed<'a> {
 
     /// The run is over. `offered` is the number of packets that were offered to a link direction.
     pub(crate) fn end_queues(&mut self, now: Time, offered: impl Fn(usize) -> u64) {
-        for (link, Coming { stays, .. }) in self.coming.iter().enumerate() {
+        for (link, coming) in self.coming.iter_mut().enumerate() {
             let offered = offered(link);
-            let past = stays.partition_point(|stay| stay.number <= offered && stay.at <= now);
-            self.observer.queue(&QueueRecord::Came { link, stays: &stays[..past] });
+            let past = coming.stays.partition_point(|stay| stay.number <= offered && stay.at <= now);
+            coming.show(link, past, self.observer);
+            let stays = &coming.stays[..coming.shown];
+            self.observer.queue(&QueueRecord::Ended { link, stays, at: now });
         }
-        self.observer.queue(&QueueRecord::Ended(now));
     }
 
     /// The application of an agent has read data.

@@ -11,13 +11,23 @@ pub enum QueueRecord<'a> {
     Came {
         /// The link direction.
         link: usize,
-        /// The packets.
+        /// First the packets that were still there when the last one of the record before came, that one included; then those
+        /// that came.
         stays: &'a [Stay],
+        /// The number of the former.
+        before: usize,
     },
     /// A packet came or left.
     Changed(QueueChange),
     /// The run is over.
-    Ended(Time),
+    Ended {
+        /// The link direction.
+        link: usize,
+        /// The packets that were still there when the last one came, that one included.
+        stays: &'a [Stay],
+        /// When it was over.
+        at: Time,
+    },
 }
 
 /// A packet in a queue.
@@ -44,22 +54,29 @@ pub struct QueueChange {
     pub queue: QueueLength,
 }
 
-/// Computes the lengths of all queues from their records.
-#[derive(Clone, Default, Debug)]
-pub struct QueueLengths {
-    /// By link direction.
-    queues: Vec<Queue>,
-}
-
-#[derive(Clone, Default, Debug)]
-struct Queue {
-    /// When each packet leaves, and its size.
-    packets: Vec<(Time, u32)>,
-    now: Moment,
+impl QueueRecord<'_> {
+    /// Calls `changed` with every change of a queue's length, those of each link direction in order of time.
+    #[inline(always)]
+    pub fn each(&self, mut changed: impl FnMut(QueueChange)) {
+        match *self {
+            QueueRecord::Came { link, stays, before } => {
+                let mut now = Moment::of(&stays[..before]);
+                for stay in &stays[before..] {
+                    now.leave(stays, stay.at, |at, queue| changed(QueueChange { at, link, queue }));
+                    now.come += 1;
+                    now.bytes += u64::from(stay.size);
+                    changed(QueueChange { at: stay.at, link, queue: now.length() });
+                }
+            }
+            QueueRecord::Changed(change) => changed(change),
+            QueueRecord::Ended { link, stays, at: until } => {
+                Moment::of(stays).leave(stays, until, |at, queue| changed(QueueChange { at, link, queue }));
+            }
+        }
+    }
 }
 
 /// A queue at a moment.
-#[derive(Copy, Clone, Default, Debug)]
 struct Moment {
     /// So many packets, from the first, have left.
     left: usize,
@@ -68,58 +85,20 @@ struct Moment {
     bytes: u64,
 }
 
-impl QueueLengths {
-    /// Calls `changed` with every change that follows from this record, which comes after that of the last call. The changes
-    /// of each link direction are in order of time.
-    #[inline(always)]
-    pub fn each(&mut self, record: &QueueRecord<'_>, mut changed: impl FnMut(QueueChange)) {
-        match *record {
-            QueueRecord::Came { link, stays } => {
-                if self.queues.len() <= link {
-                    self.queues.resize_with(link + 1, Queue::default);
-                }
-                let queue = &mut self.queues[link];
-                queue.await_all(stays);
-                let mut now = queue.now;
-                for stay in stays {
-                    now.leave(&queue.packets, stay.at, |at, queue| changed(QueueChange { at, link, queue }));
-                    now.come += 1;
-                    now.bytes += u64::from(stay.size);
-                    changed(QueueChange { at: stay.at, link, queue: now.length() });
-                }
-                queue.now = now;
-            }
-            QueueRecord::Changed(change) => changed(change),
-            QueueRecord::Ended(until) => {
-                for (link, Queue { packets, now }) in self.queues.iter_mut().enumerate() {
-                    now.leave(packets, until, |at, queue| changed(QueueChange { at, link, queue }));
-                }
-            }
-        }
-    }
-}
-
-impl Queue {
-    /// These packets come next.
-    fn await_all(&mut self, stays: &[Stay]) {
-        self.packets.drain(..self.now.left);
-        self.now.come -= self.now.left;
-        self.now.left = 0;
-        self.packets.extend(stays.iter().map(|stay| (stay.leaves, stay.size)));
-    }
-}
-
 impl Moment {
+    /// With these packets.
+    fn of(stays: &[Stay]) -> Self {
+        let bytes = stays.iter().map(|stay| u64::from(stay.size)).sum();
+        Moment { left: 0, come: stays.len(), bytes }
+    }
+
     /// Lets packets leave up to `until`. Calls `left` for each with the time and the queue behind it.
     #[inline(always)]
-    fn leave(&mut self, packets: &[(Time, u32)], until: Time, mut left: impl FnMut(Time, QueueLength)) {
-        while self.left < self.come
-            && let (at, size) = packets[self.left]
-            && at <= until
-        {
+    fn leave(&mut self, stays: &[Stay], until: Time, mut left: impl FnMut(Time, QueueLength)) {
+        while let Some(stay) = stays[self.left..self.come].first().filter(|stay| stay.leaves <= until) {
             self.left += 1;
-            self.bytes -= u64::from(size);
-            left(at, self.length());
+            self.bytes -= u64::from(stay.size);
+            left(stay.leaves, self.length());
         }
     }
 
@@ -140,12 +119,14 @@ mod tests {
         let second = |seconds: u64| Time::from_nanos(seconds * 1_000_000_000);
         let came = |at, leaves, number| Stay { at: second(at), leaves: second(leaves), number, size: 100 };
         let stays = [came(0, 1, 1), came(0, 2, 2), came(1, 3, 3)];
-        let together = |stays| QueueRecord::Came { link: 1, stays };
-        let records = [together(&stays[..2]), together(&stays[2..]), QueueRecord::Ended(second(2))];
+        let records = [
+            QueueRecord::Came { link: 1, stays: &stays[..2], before: 0 },
+            QueueRecord::Came { link: 1, stays: &stays, before: 2 },
+            QueueRecord::Ended { link: 1, stays: &stays[1..], at: second(2) },
+        ];
         let mut seen = Vec::new();
-        let mut lengths = QueueLengths::default();
         for record in &records {
-            lengths.each(record, |QueueChange { at, link, queue }| {
+            record.each(|QueueChange { at, link, queue }| {
                 assert_eq!((link, queue.bytes), (1, 100 * u64::from(queue.packets)));
                 seen.push((at.as_nanos() / 1_000_000_000, queue.packets));
             });

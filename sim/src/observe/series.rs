@@ -18,7 +18,7 @@ use super::columns::{
 };
 use super::held::{Change, HeldData};
 use crate::observe::trace::{
-    Detail, DropCause, Names, Observer, QueueLength, QueueLengths, QueueRecord, Record, Side, Wants,
+    Detail, DropCause, Names, Observer, QueueLength, QueueRecord, Record, Side, Wants,
 };
 use Cell::{Fraction, Nothing, Number, Seconds, Text};
 
@@ -35,7 +35,6 @@ pub struct CsvSeries {
     reading: Vec<Reading>,
     /// By flow: the chunks that its receiver holds.
     held: Vec<HeldData>,
-    lengths: QueueLengths,
     /// The open files with the names of their series, by owner: flows, then links.
     files: Vec<Vec<(&'static str, BufWriter<File>)>>,
     /// The row that is being written.
@@ -55,7 +54,6 @@ impl CsvSeries {
             tcp: Vec::new(),
             reading: Vec::new(),
             held: Vec::new(),
-            lengths: QueueLengths::default(),
             files: Vec::new(),
             row: Vec::new(),
             failed: None,
@@ -255,9 +253,7 @@ impl Observer for CsvSeries {
     }
 
     fn queue(&mut self, record: &QueueRecord<'_>) {
-        let mut lengths = std::mem::take(&mut self.lengths);
-        lengths.each(record, |change| self.length(change.at, change.link, change.queue));
-        self.lengths = lengths;
+        record.each(|change| self.length(change.at, change.link, change.queue));
     }
 
     fn wants(&self) -> Wants {

@@ -4,7 +4,7 @@ use anabranch_proto::policy::Why;
 use anabranch_proto::wire::{Chunk, Packet};
 use anabranch_proto::{Blocked, Duration, Note, NoteKind, PathId, PathState, Reason, Time, Tsn};
 
-pub use super::queues::{QueueChange, QueueLengths, QueueRecord, Stay};
+pub use super::queues::{QueueChange, QueueRecord, Stay};
 pub use crate::medium::wire::DropCause;
 use crate::transport::foreign::Carried;
 pub use crate::transport::{
@@ -25,7 +25,7 @@ pub trait Observer {
         details.each(|at, path, detail| self.record(at, &Record::Detail { flow, side, path, detail }));
     }
     /// What happened to queues, for an observer that does without [order](Wants::order), in place of [`Record::Queued`] and
-    /// [`Record::Departed`]. [`QueueLengths`] computes the lengths.
+    /// [`Record::Departed`]. [`QueueRecord::each`] computes the lengths.
     fn queue(&mut self, _: &QueueRecord<'_>) {}
     /// The records that it uses; others may be left out.
     fn wants(&self) -> Wants {
@@ -88,8 +88,8 @@ pub struct Details<'a> {
     pub flow: usize,
     /// The end of the flow.
     pub side: Side,
-    /// The notes of its core: first those of the first slice.
-    pub notes: [&'a [Note]; 2],
+    /// The notes of its core.
+    pub notes: &'a [Note],
     /// The paths with their names.
     pub(crate) paths: &'a [(PathId, Option<&'a str>)],
 }
@@ -100,7 +100,7 @@ impl<'a> Details<'a> {
     pub fn each(&self, mut tell: impl FnMut(Time, Option<&'a str>, &Detail)) {
         // Most concern the same path as the one before.
         let mut latest: Option<(PathId, Option<&str>)> = None;
-        for note in self.notes.into_iter().flatten() {
+        for note in self.notes {
             for (path, detail) in details(&note.kind).into_iter().flatten() {
                 let named = |path| {
                     latest.filter(|(before, _)| *before == path).unwrap_or_else(|| (path, self.name(path)))

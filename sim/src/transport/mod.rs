@@ -37,7 +37,7 @@ use tcp::TcpAgent;
 pub use tcp::{Segment, Sequence, TcpPacket};
 
 /// Hears notes that were kept, and the names of their paths.
-pub(crate) type HearKept<'a> = &'a mut dyn FnMut([&[Note]; 2], &[(PathId, Option<&str>)]);
+pub(crate) type HearKept<'a> = &'a mut dyn FnMut(&[Note], &[(PathId, Option<&str>)]);
 /// Hears a detail: its time, the path that it concerns with its name, and the detail.
 pub(crate) type Hear<'a> = &'a mut dyn FnMut(Time, Option<(PathId, Option<&str>)>, &Detail);
 

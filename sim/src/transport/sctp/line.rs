@@ -32,8 +32,9 @@ pub(crate) struct Line {
     header: u32,
     /// Whether packets go through the codec.
     wire: bool,
-    /// Notes that are being told; kept for its memory.
+    /// Notes that are being told, and those that the endpoint had kept; for their memory.
     notes: VecDeque<Note>,
+    kept: Vec<Note>,
 }
 
 /// How an association ended.
@@ -74,6 +75,7 @@ impl Line {
             header,
             wire,
             notes: VecDeque::new(),
+            kept: Vec::new(),
         }
     }
 
@@ -251,15 +253,14 @@ impl Line {
 
     /// Tells the notes that the endpoint has kept.
     pub(super) fn tell_kept(&mut self, hear: HearKept<'_>) {
-        self.endpoint.take_kept(&mut self.notes);
-        if self.notes.is_empty() {
+        self.endpoint.take_kept(&mut self.kept);
+        if self.kept.is_empty() {
             return;
         }
         let paths = self.association.map_or(&[][..], |id| self.endpoint.paths(id));
         let named: SmallVec<[_; 4]> = paths.iter().map(|path| (path.id, self.ways.name(path))).collect();
-        let (first, second) = self.notes.as_slices();
-        hear([first, second], &named);
-        self.notes.clear();
+        hear(&self.kept, &named);
+        self.kept.clear();
     }
 
     /// Whether it takes the path whose route begins at `hop` for failed.
