@@ -225,7 +225,7 @@ impl<'a> Datagram<'a> {
     /// Decodes one of its packets.
     pub(crate) fn decode(&self, bytes: &[u8], into: &mut Packet, copies: &Copies) -> Result<(), DecodeError> {
         match self.lent {
-            Some(buffer) => into.decode_into(self.from, self.to, self.ecn, &buffer.slice_ref(bytes)),
+            Some(buffer) => into.decode_into(self.from, self.to, self.ecn, bytes, buffer),
             None => into.decode_copied(self.from, self.to, self.ecn, bytes, copies),
         }
     }

@@ -80,7 +80,7 @@ impl Pair {
     fn arrive(&mut self, side: usize, bytes: Bytes) {
         let (from, to) = (address(1 - side), address(side));
         let mut packet = self.ends[side].spare();
-        packet.decode_into(from, to, Ecn::NotEct, &bytes).expect("what was sent can be decoded");
+        packet.decode_into(from, to, Ecn::NotEct, &bytes, &bytes).expect("what was sent can be decoded");
         self.ends[side].handle(self.now, Incoming::Packet(packet));
         self.drain(side);
     }
