@@ -25,7 +25,7 @@ pub struct Pair {
     ids: [Option<AssociationId>; 2],
     block: BytesMut,
     /// Full buffers, to be used again when nothing of them is under way or unread. The system's allocator would return their
-    /// memory to the kernel and get it back, page by page, which costs as much as half of the transfer.
+    /// memory to the kernel and get it back, page by page, which takes a quarter of the time.
     full: VecDeque<BytesMut>,
     read: u64,
     packets: u64,

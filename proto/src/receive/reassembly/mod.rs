@@ -155,6 +155,7 @@ impl Reassembly {
         self.put(false, own, Run { first, others, begun: None });
     }
 
+    /// Accepts a chunk that does not belong to the message that grows.
     //= rfc9260#section-6.6
     fn insert_any(&mut self, at: u64, data: Data, ready: &mut Ready) {
         self.end_growth();
