@@ -44,13 +44,14 @@ pub(crate) enum Manner {
 
 impl Run {
     /// Whether a packet of this size can follow.
+    #[inline]
     fn fits(&self, to: SocketAddr, size: usize, most: usize) -> bool {
-        self.to == to
-            && self.manner == Manner::Together
-            && self.len == self.packets * self.size
-            && size <= self.size
+        size <= self.size
             && self.packets < most
             && self.len + size <= LONGEST_RUN
+            && self.manner == Manner::Together
+            && self.len == self.packets * self.size
+            && self.to == to
     }
 }
 

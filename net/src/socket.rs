@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 
 use anabranch_proto::wire::{Address, Copies, DecodeError, Ecn, Packet, Quoted};
 use bytes::{Bytes, BytesMut};
+use nix::sys::socket::{setsockopt, sockopt};
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use rustix::io::Errno;
 use rustix::net::sockopt::{
@@ -77,6 +78,7 @@ impl Socket {
         errors::report(&socket, ip)?;
         let io = UdpSocket::from_std(StdSocket::from(socket))?;
         let state = UdpSocketState::new(UdpSockRef::from(&io))?;
+        tell_less(&io, ip);
         let udp = if carrier == Carrier::Raw { 0 } else { io.local_addr()?.port() };
         Ok(Socket { io, state, raw: carrier == Carrier::Raw, address: Address { ip, udp }, device })
     }
@@ -225,7 +227,7 @@ impl<'a> Datagram<'a> {
     /// Decodes one of its packets.
     pub(crate) fn decode(&self, bytes: &[u8], into: &mut Packet, copies: &Copies) -> Result<(), DecodeError> {
         match self.lent {
-            Some(buffer) => into.decode_into(self.from, self.to, self.ecn, &buffer.slice_ref(bytes)),
+            Some(buffer) => into.decode_into(self.from, self.to, self.ecn, bytes, buffer),
             None => into.decode_copied(self.from, self.to, self.ecn, bytes, copies),
         }
     }
@@ -236,11 +238,13 @@ pub(crate) struct Buffers {
     ready: Vec<BytesMut>,
     /// Buffers of which payloads are parts that were perhaps not read yet. They are asked in turn.
     lent: VecDeque<Bytes>,
+    /// Buffers that are not lent any more. The last one was in use until just now, so the cache may still hold it.
+    idle: Vec<BytesMut>,
 }
 
 impl Buffers {
     pub(crate) fn new() -> Buffers {
-        Buffers { ready: vec![BytesMut::zeroed(BUFFER_SIZE); BATCH], lent: VecDeque::new() }
+        Buffers { ready: vec![BytesMut::zeroed(BUFFER_SIZE); BATCH], lent: VecDeque::new(), idle: Vec::new() }
     }
 
     fn slices(&mut self) -> [IoSliceMut<'_>; BATCH] {
@@ -254,21 +258,34 @@ impl Buffers {
         if len < BUFFER_SIZE / 2 {
             return None;
         }
-        let next = match self.lent.pop_front().map(Bytes::try_into_mut) {
-            Some(Ok(read)) => read,
-            Some(Err(held)) => {
-                self.lent.push_back(held);
-                if self.lent.len() >= MOST_LENT {
-                    return None;
+        while let Some(oldest) = self.lent.pop_front() {
+            match oldest.try_into_mut() {
+                Ok(read) => self.idle.push(read),
+                Err(held) => {
+                    self.lent.push_back(held);
+                    break;
                 }
-                BytesMut::zeroed(BUFFER_SIZE)
             }
+        }
+        let next = match self.idle.pop() {
+            Some(read) => read,
+            None if self.lent.len() >= MOST_LENT => return None,
             None => BytesMut::zeroed(BUFFER_SIZE),
         };
         let buffer = std::mem::replace(&mut self.ready[index], next).freeze();
         self.lent.push_back(buffer.clone());
         Some(buffer)
     }
+}
+
+/// Asks the kernel not to write beside each datagram when it arrived and to which address, as `UdpSocketState` wants it. Nothing here
+/// reads that; if the kernel writes it all the same, it costs a little time.
+fn tell_less(io: &UdpSocket, ip: IpAddr) {
+    let _ = setsockopt(io, sockopt::ReceiveTimestampns, &false);
+    let _ = match ip {
+        IpAddr::V4(_) => setsockopt(io, sockopt::Ipv4PacketInfo, &false),
+        IpAddr::V6(_) => setsockopt(io, sockopt::Ipv6RecvPacketInfo, &false),
+    };
 }
 
 fn bind_device(socket: &RawSocket, interface: Option<&Interface>) -> Device {
@@ -303,6 +320,6 @@ mod tests {
         drop(held);
         assert!(buffers.lend(0, BUFFER_SIZE).is_some());
         assert!(places.contains(&buffers.ready[0].as_ptr()) && buffers.ready[0].len() == BUFFER_SIZE);
-        assert_eq!(buffers.lent.len(), MOST_LENT);
+        assert_eq!(buffers.lent.len() + buffers.idle.len(), MOST_LENT);
     }
 }

@@ -81,7 +81,14 @@ impl Taped {
         }
     }
 
+    #[inline]
     pub(crate) fn poll(&mut self, now: Time) -> Output {
+        if self.tape.is_some() { self.poll_and_record(now) } else { self.endpoint.poll(now) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn poll_and_record(&mut self, now: Time) -> Output {
         if let Some(running) = &mut self.tape
             && running.last != Some(now)
         {

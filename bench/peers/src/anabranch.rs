@@ -24,6 +24,9 @@ pub struct Pair {
     wake: [Option<Time>; 2],
     ids: [Option<AssociationId>; 2],
     block: BytesMut,
+    /// Full buffers, to be used again when nothing of them is under way or unread. The system's allocator would return their
+    /// memory to the kernel and get it back, page by page, which takes a quarter of the time.
+    full: VecDeque<BytesMut>,
     read: u64,
     packets: u64,
 }
@@ -38,6 +41,7 @@ impl Pair {
             wake: [None; 2],
             ids: [None; 2],
             block: BytesMut::with_capacity(BLOCK),
+            full: VecDeque::new(),
             read: 0,
             packets: 0,
         };
@@ -70,7 +74,10 @@ impl Pair {
 
     fn transmit(&mut self, side: usize, packet: &Packet) {
         if self.block.capacity() < packet.size() {
-            self.block = BytesMut::with_capacity(BLOCK);
+            let free = self.full.front_mut().is_some_and(|oldest| oldest.try_reclaim(BLOCK));
+            let next = if free { self.full.pop_front() } else { None };
+            let next = next.unwrap_or_else(|| BytesMut::with_capacity(BLOCK));
+            self.full.push_back(std::mem::replace(&mut self.block, next));
         }
         packet.encode(&mut self.block).expect("what is sent can be encoded");
         self.travelling[side].push_back(self.block.split().freeze());
@@ -80,7 +87,7 @@ impl Pair {
     fn arrive(&mut self, side: usize, bytes: Bytes) {
         let (from, to) = (address(1 - side), address(side));
         let mut packet = self.ends[side].spare();
-        packet.decode_into(from, to, Ecn::NotEct, &bytes).expect("what was sent can be decoded");
+        packet.decode_into(from, to, Ecn::NotEct, &bytes, &bytes).expect("what was sent can be decoded");
         self.ends[side].handle(self.now, Incoming::Packet(packet));
         self.drain(side);
     }

@@ -44,6 +44,9 @@ pub use serve::{Served, serve};
 use anabranch_proto::{Delivery, Message};
 use bytes::{Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -120,7 +123,12 @@ async fn say(association: &Association, control: &Control) -> Result<(), Failure
 
 /// The next item; `None` if the other end has finished.
 async fn hear(association: &Association) -> Result<Option<Inbound>, Failure> {
-    let heard = timeout(Duration::from_secs(PATIENCE), hear_sometime(association)).await;
+    let mut heard = pin!(hear_sometime(association));
+    // Usually the item is here already, and no timer is needed.
+    if let Poll::Ready(heard) = poll_fn(|context| Poll::Ready(heard.as_mut().poll(context))).await {
+        return heard;
+    }
+    let heard = timeout(Duration::from_secs(PATIENCE), heard).await;
     heard.unwrap_or(Err(Failure::Silent(PATIENCE)))
 }
 

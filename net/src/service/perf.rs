@@ -343,6 +343,7 @@ async fn give(association: &Association, plan: &Plan, clock: Clock) -> Result<u6
     let size = plan.message_size as usize;
     let mut messages = Messages { size, sent: VecDeque::new() };
     let (begun, length) = (Instant::now(), Duration::from_secs_f64(plan.seconds));
+    let end = clock.now() + (plan.seconds * 1e9) as i64;
     let mut bytes = 0;
     for (n, stream) in (0..).zip((0..plan.streams).cycle()) {
         if let Some(due) = plan.due(n)
@@ -350,10 +351,11 @@ async fn give(association: &Association, plan: &Plan, clock: Clock) -> Result<u6
         {
             sleep_until((begun + due.min(length)).into()).await;
         }
-        if begun.elapsed() >= length {
+        let now = clock.now();
+        if now >= end {
             break;
         }
-        send_data(association, stream, messages.next(clock.now())).await?;
+        send_data(association, stream, messages.next(now)).await?;
         bytes += size as u64;
     }
     say(association, &Control::Sent { bytes }).await?;

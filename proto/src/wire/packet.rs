@@ -1,8 +1,9 @@
 //! The common header (RFC 9260 §3.1) and the whole packet.
 
+use std::hint::cold_path;
 use std::net::{IpAddr, Ipv4Addr};
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use crc32c::{crc32c, crc32c_append};
 use smallvec::SmallVec;
 
@@ -84,9 +85,10 @@ impl Packet {
     /// Encoded length in bytes: the common header and every chunk with its padding, without IP.
     #[inline]
     pub fn size(&self) -> usize {
-        // The usual packet holds one DATA chunk.
+        // The usual packet holds one of these two.
         match &self.chunks[..] {
             [Chunk::Data(data)] => HEADER + padded(data.size()),
+            [Chunk::Sack(sack)] => HEADER + sack.size(),
             all => HEADER + padded_sizes(all),
         }
     }
@@ -123,7 +125,7 @@ impl Packet {
         header[..2].copy_from_slice(&self.ports.source.to_be_bytes());
         header[2..4].copy_from_slice(&self.ports.destination.to_be_bytes());
         header[4..8].copy_from_slice(&self.tag.to_be_bytes());
-        out.put_slice(&header);
+        out.extend_from_slice(&header);
         self.chunks.iter().try_for_each(|chunk| chunk.put(out))
     }
 
@@ -137,17 +139,23 @@ impl Packet {
         Self::decode_unchecked(from, to, ecn, bytes)
     }
 
-    /// Like [`decode`](Packet::decode), into a packet that is needed no longer. On an error its content means nothing.
+    /// Like [`decode`](Packet::decode), into a packet that is needed no longer. `bytes` is a part of `memory`, which the parts that are
+    /// kept share. On an error the content of the packet means nothing.
+    ///
+    /// # Panics
+    ///
+    /// If `bytes` does not lie in `memory`.
     pub fn decode_into(
         &mut self,
         from: Address,
         to: Address,
         ecn: Ecn,
-        bytes: &Bytes,
+        bytes: &[u8],
+        memory: &Bytes,
     ) -> Result<(), DecodeError> {
         verify(bytes)?;
         (self.from, self.to, self.ecn) = (from, to, ecn);
-        self.read(Reader::new(bytes))
+        self.read(Reader::new(bytes, memory))
     }
 
     /// Like [`decode_into`](Packet::decode_into), from a buffer that is used again: the parts that are kept are copied, after the
@@ -173,37 +181,40 @@ impl Packet {
         bytes: Bytes,
     ) -> Result<Packet, DecodeError> {
         let mut packet = Packet { from, to, ecn, ..Packet::default() };
-        packet.read(Reader::new(&bytes))?;
+        packet.read(Reader::new(&bytes, &bytes))?;
         Ok(packet)
     }
 
     /// Reads the header and the chunks.
     fn read(&mut self, mut reader: Reader<'_>) -> Result<(), DecodeError> {
         let size = reader.remaining();
-        if size < HEADER {
-            return Err(DecodeError::TooShort { size });
-        }
-        self.ports = Ports { source: reader.u16()?, destination: reader.u16()? };
-        self.tag = reader.u32()?;
-        reader.u32()?;
+        let [s0, s1, d0, d1, t0, t1, t2, t3, ..] =
+            reader.array::<HEADER>().map_err(|_| DecodeError::TooShort { size })?;
+        self.ports =
+            Ports { source: u16::from_be_bytes([s0, s1]), destination: u16::from_be_bytes([d0, d1]) };
+        self.tag = u32::from_be_bytes([t0, t1, t2, t3]);
         self.chunks.clear();
         let mut skipped = 0;
         //= rfc9260#section-6.10
         while reader.remaining() > 0 && !reader.is_at_a_partial_chunk() {
-            let chunk = Chunk::take(&mut reader)?;
-            if let Chunk::Unknown(unknown) = &chunk
+            let before = reader.remaining();
+            let (header, value) = reader.element()?;
+            if self.chunks.len() == self.chunks.capacity() {
+                cold_path();
+                // A packet of small chunks has many of them, usually of about the same size.
+                let size = before - reader.remaining();
+                self.chunks.reserve(1 + reader.remaining() / size);
+            }
+            Chunk::take(header, value, &mut self.chunks)?;
+            if let Some(Chunk::Unknown(unknown)) = self.chunks.last()
                 && unknown.number & 0x80 != 0
             {
+                cold_path();
                 skipped += 1;
                 if skipped > MOST_SKIPPED {
-                    continue;
+                    self.chunks.pop();
                 }
             }
-            if self.chunks.len() == self.chunks.capacity() {
-                // A packet of small chunks has many of them, usually of about the same size.
-                self.chunks.reserve(1 + reader.remaining() / chunk.padded_size());
-            }
-            self.chunks.push(chunk);
         }
         Ok(())
     }

@@ -83,6 +83,6 @@ impl Param {
 
     /// Decodes such bytes. The offset in an error counts from their start.
     pub fn decode_list(bytes: &Bytes) -> Result<Vec<Param>, DecodeError> {
-        take_list(&mut Reader::new(bytes))
+        take_list(&mut Reader::new(bytes, bytes))
     }
 }

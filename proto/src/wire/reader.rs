@@ -18,16 +18,16 @@ pub(super) struct Reader<'a> {
 /// Where the parts that are kept lie.
 #[derive(Copy, Clone)]
 enum Memory<'a> {
-    /// In the packet's memory.
+    /// In this memory, of which the packet is a part.
     Shared(&'a Bytes),
     /// In memory of their own: each is copied.
     Copied(&'a Copies),
 }
 
 impl<'a> Reader<'a> {
-    /// Starts reading at the first byte. Large parts that are kept share the packet's memory.
-    pub(super) fn new(packet: &'a Bytes) -> Self {
-        Reader { packet, memory: Memory::Shared(packet), element: 0, at: 0, end: packet.len() }
+    /// Starts reading at the first byte. Large parts that are kept share `memory`, of which the packet is a part.
+    pub(super) fn new(packet: &'a [u8], memory: &'a Bytes) -> Self {
+        Reader { packet, memory: Memory::Shared(memory), element: 0, at: 0, end: packet.len() }
     }
 
     /// The same, but every part that is kept is copied.
@@ -77,7 +77,9 @@ impl<'a> Reader<'a> {
     pub(super) fn rest(&mut self) -> Bytes {
         let rest = match self.memory {
             _ if self.remaining() == 0 => Bytes::new(),
-            Memory::Shared(packet) if self.remaining() * 2 >= packet.len() => packet.slice(self.at..self.end),
+            Memory::Shared(memory) if self.remaining() * 2 >= self.packet.len() => {
+                memory.slice_ref(self.left())
+            }
             Memory::Shared(_) => Bytes::copy_from_slice(self.left()),
             Memory::Copied(copies) => copies.copy(self.left()),
         };
@@ -94,7 +96,7 @@ impl<'a> Reader<'a> {
     pub(super) fn behind(&self) -> Bytes {
         let start = (self.element + padded(self.end - self.element)).min(self.packet.len());
         match self.memory {
-            Memory::Shared(packet) => packet.slice(start..),
+            Memory::Shared(memory) => memory.slice_ref(&self.packet[start..]),
             Memory::Copied(copies) => copies.copy(&self.packet[start..]),
         }
     }

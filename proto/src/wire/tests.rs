@@ -36,7 +36,7 @@ fn decoded(bytes: &Bytes) -> Result<Packet, DecodeError> {
     let mut again = packet(9, [Chunk::CookieAck(Bare)]);
     let copied = again.decode_copied(HERE, THERE, Ecn::NotEct, bytes, &Copies::default());
     assert_eq!(copied.map(|()| again.clone()), shared);
-    let into = again.decode_into(HERE, THERE, Ecn::NotEct, bytes);
+    let into = again.decode_into(HERE, THERE, Ecn::NotEct, bytes, bytes);
     assert_eq!(into.map(|()| again), shared);
     shared
 }

@@ -8,10 +8,12 @@
 //! costs less than a run for each. When the buffer is full, or streams are reset or skip messages, they become runs like
 //! all others.
 
+mod growing;
 mod slots;
 
 use std::collections::{BTreeMap, VecDeque};
 
+use growing::Growing;
 use slots::{Slot, Slots};
 
 use super::due::Due;
@@ -22,6 +24,8 @@ use crate::wire::chunk::Data;
 /// The fragments of messages that are not complete or not due.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Reassembly {
+    /// If a message grows here, there is no ordered run and no page. It becomes a run when anything else arrives.
+    growing: Growing,
     ordered: BTreeMap<Name, Run>,
     unordered: BTreeMap<Name, Run>,
     /// Waiting ordered messages of one chunk, and where each lies, by stream and SSN.
@@ -94,10 +98,11 @@ impl Reassembly {
         Reassembly { due: Due::new(first_ssn), ..Reassembly::default() }
     }
 
-    /// Whether nothing waits and this whole message is due.
+    /// Whether nothing waits and the message of this chunk is due.
     #[inline]
     pub(super) fn passes(&self, data: &Data) -> bool {
-        let idle = self.ordered.is_empty() && self.pages.is_empty() && self.resumes.is_none();
+        let empty = self.growing.is_empty() && self.ordered.is_empty() && self.pages.is_empty();
+        let idle = empty && self.resumes.is_none();
         idle && self.due.is_open(data.stream) && (data.unordered || data.ssn == self.due.on(data.stream))
     }
 
@@ -117,8 +122,43 @@ impl Reassembly {
     }
 
     /// Accepts a chunk that was not here before. Its stream was checked.
-    //= rfc9260#section-6.6
+    #[inline]
     pub(super) fn insert(&mut self, at: u64, data: Data, ready: &mut Ready) {
+        let begins = data.begin && !data.end && !data.unordered;
+        if self.growing.continues(at, &data) || begins && self.positions.is_none() && self.passes(&data) {
+            self.grow(at, data, ready);
+        } else {
+            self.insert_any(at, data, ready);
+        }
+    }
+
+    /// Adds a chunk to the message that grows, and delivers the message if it is complete.
+    fn grow(&mut self, at: u64, data: Data, ready: &mut Ready) {
+        let (stream, ssn, ended) = (data.stream, data.ssn, data.end);
+        self.growing.push(at, data);
+        if ended {
+            self.due.set(stream, ssn.next());
+            let begun = PartialMessage { message: ready.number(), ppid: self.growing.ppid() };
+            let chunks = self.growing.take().1.map(|data| (data.size(), data.payload));
+            ready.joined((stream, false), begun, true, chunks);
+            self.growing.shrink();
+        }
+    }
+
+    /// Makes a run of the message that grows.
+    fn end_growth(&mut self) {
+        let (at, mut chunks) = self.growing.take();
+        let Some(first) = chunks.next() else { return };
+        let others: VecDeque<Data> = chunks.collect();
+        let own = name(first.stream, first.ssn.0, at);
+        let others = (!others.is_empty()).then(|| Box::new(others));
+        self.put(false, own, Run { first, others, begun: None });
+    }
+
+    /// Accepts a chunk that does not belong to the message that grows.
+    //= rfc9260#section-6.6
+    fn insert_any(&mut self, at: u64, data: Data, ready: &mut Ready) {
+        self.end_growth();
         self.due.open(data.stream);
         let (stream, in_turn) = (data.stream, data.unordered || data.ssn == self.due.on(data.stream));
         let begun = self.resume(at, &data, ready);
@@ -289,8 +329,9 @@ impl Reassembly {
         None
     }
 
-    /// Makes runs of the messages in pages.
+    /// Makes runs of the messages in pages, and of the one that grows.
     fn break_pages(&mut self) {
+        self.end_growth();
         for slot in std::mem::take(&mut self.pages).into_values().flat_map(|page| page.places).flatten() {
             let (at, first) = self.whole.take(slot);
             let own = name(first.stream, first.ssn.0, at);

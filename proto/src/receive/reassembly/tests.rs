@@ -197,3 +197,57 @@ fn a_discarded_chunk_can_come_again() {
     b.insert(piece(3, 0, "E"));
     assert_eq!(b.delivered(), [(vec![1, 2, 3], true)]);
 }
+
+/// A stream in use, on which the first two fragments of a message have come.
+fn growing() -> Bench {
+    let mut b = Bench::default();
+    b.insert(piece(0, 0, "BE"));
+    b.insert(piece(1, 1, "B"));
+    b.insert(piece(2, 1, ""));
+    assert_eq!(b.delivered(), [(vec![0], true)]);
+    assert!(!b.reassembly.growing.is_empty());
+    b
+}
+
+#[test]
+fn a_message_grows_whatever_comes_between() {
+    let between = [
+        (vec![], vec![], vec![]),
+        (vec![piece(4, 2, "BE")], vec![], vec![(vec![4], true)]),
+        (vec![piece(5, 2, "E")], vec![], vec![]),
+        (vec![piece(4, 0, "UBE")], vec![(vec![4], true)], vec![]),
+        (vec![piece(4, 0, "UB"), piece(5, 0, "UE")], vec![(vec![4, 5], true)], vec![]),
+    ];
+    for (chunks, at_once, behind) in between {
+        let mut b = growing();
+        chunks.into_iter().for_each(|data| b.insert(data));
+        assert_eq!(b.delivered(), at_once);
+        b.insert(piece(3, 1, "E"));
+        assert_eq!(b.delivered(), [vec![(vec![1, 2, 3], true)], behind].concat());
+    }
+}
+
+#[test]
+fn messages_grow_one_after_the_other() {
+    let mut b = growing();
+    b.insert(piece(3, 1, "E"));
+    (4..200).for_each(|tsn| b.insert(piece(tsn, 2, if tsn == 4 { "B" } else { "" })));
+    b.insert(piece(200, 2, "E"));
+    b.insert(piece(201, 3, "B"));
+    b.insert(piece(202, 3, "E"));
+    let long = (4..=200).collect();
+    assert_eq!(b.delivered(), [(vec![1, 2, 3], true), (long, true), (vec![201, 202], true)]);
+}
+
+#[test]
+fn a_message_that_grows_is_delivered_in_parts_and_discarded_for_room() {
+    let mut b = growing();
+    b.part(2);
+    b.insert(piece(3, 1, "E"));
+    assert_eq!(b.delivered(), [(vec![1, 2], false), (vec![3], true)]);
+    let mut b = growing();
+    assert_eq!(b.reassembly.discard_above(1), Some((2, Held { bytes: 20, chunks: 1 })));
+    b.insert(piece(2, 1, ""));
+    b.insert(piece(3, 1, "E"));
+    assert_eq!(b.delivered(), [(vec![1, 2, 3], true)]);
+}

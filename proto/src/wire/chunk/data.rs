@@ -1,6 +1,6 @@
 //! DATA (RFC 9260 §3.3.1).
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 
 use super::content::{CHUNK_HEADER, Content};
 use crate::wire::reader::Reader;
@@ -69,24 +69,26 @@ impl Content for Data {
         flags([self.begin, self.end, self.unordered, self.immediate])
     }
 
+    #[inline]
     fn put(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
         let mut header = [0; DATA_HEADER - CHUNK_HEADER];
         header[..4].copy_from_slice(&self.tsn.0.to_be_bytes());
         header[4..6].copy_from_slice(&self.stream.to_be_bytes());
         header[6..8].copy_from_slice(&self.ssn.0.to_be_bytes());
         header[8..].copy_from_slice(&self.ppid.to_be_bytes());
-        out.put_slice(&header);
-        out.put_slice(&self.payload);
+        out.extend_from_slice(&header);
+        out.extend_from_slice(&self.payload);
         Ok(())
     }
 
     #[inline(always)]
     fn take(flags: u8, value: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let [t0, t1, t2, t3, s0, s1, n0, n1, p0, p1, p2, p3] = value.array()?;
         Ok(Data {
-            tsn: Tsn(value.u32()?),
-            stream: value.u16()?,
-            ssn: Ssn(value.u16()?),
-            ppid: value.u32()?,
+            tsn: Tsn(u32::from_be_bytes([t0, t1, t2, t3])),
+            stream: u16::from_be_bytes([s0, s1]),
+            ssn: Ssn(u16::from_be_bytes([n0, n1])),
+            ppid: u32::from_be_bytes([p0, p1, p2, p3]),
             begin: flags & BEGIN != 0,
             end: flags & END != 0,
             unordered: flags & UNORDERED != 0,

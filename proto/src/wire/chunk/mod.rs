@@ -31,6 +31,7 @@ pub use setup::{CookieEcho, INIT_HEADER, Init};
 pub use timestamp::Timestamp;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use smallvec::SmallVec;
 
 use super::reader::Reader;
 pub use super::reader::padded;
@@ -38,12 +39,17 @@ use super::tlv::{length, pad};
 use super::{DecodeError, EncodeError};
 use content::Content;
 
-/// Declares the chunk types: number, variant, content.
+/// Declares the chunk types: number, variant, content. The usual ones are encoded and decoded where a packet is: in a function with all
+/// types, the compiler would prepare the registers and the stack for those that hardly any packet holds.
 macro_rules! chunks {
-    ($( $(#[$doc:meta])* $number:literal $name:ident($content:ty), )+) => {
+    (
+        usual { $( $(#[$usual_doc:meta])* $usual_number:literal $usual:ident($usual_content:ty), )+ }
+        others { $( $(#[$doc:meta])* $number:literal $name:ident($content:ty), )+ }
+    ) => {
         /// A chunk.
         #[derive(Clone, PartialEq, Eq, Debug)]
         pub enum Chunk {
+            $( $(#[$usual_doc])* $usual($usual_content), )+
             $( $(#[$doc])* $name($content), )+
             /// A chunk of a type that this stack does not know.
             Unknown(Box<Unknown>),
@@ -53,6 +59,7 @@ macro_rules! chunks {
             /// The chunk type's number.
             pub fn number(&self) -> u8 {
                 match self {
+                    $( Chunk::$usual(_) => $usual_number, )+
                     $( Chunk::$name(_) => $number, )+
                     Chunk::Unknown(unknown) => unknown.number,
                 }
@@ -61,19 +68,35 @@ macro_rules! chunks {
             /// Encoded length in bytes: the value of the chunk's length field, without the final padding.
             pub fn size(&self) -> usize {
                 match self {
+                    $( Chunk::$usual(content) => content.size(), )+
                     $( Chunk::$name(content) => content.size(), )+
                     Chunk::Unknown(unknown) => CHUNK_HEADER + unknown.value.len(),
                 }
             }
 
             /// Appends the chunk without its padding.
+            #[inline]
             fn put_unpadded(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
                 match self {
+                    $( Chunk::$usual(content) => {
+                        put_header(out, $usual_number, content.flags(), content.size())?;
+                        content.put(out)
+                    } )+
+                    other => other.put_other(out),
+                }
+            }
+
+            #[inline(never)]
+            fn put_other(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
+                match self {
+                    $( Chunk::$usual(_) => self.put_unpadded(out), )+
                     $( Chunk::$name(content) => {
                         put_header(out, $number, content.flags(), content.size())?;
                         content.put(out)
                     } )+
-                    Chunk::Unknown(unknown) if [$( $number ),+].contains(&unknown.number) => {
+                    Chunk::Unknown(unknown)
+                        if [$( $usual_number, )+ $( $number ),+].contains(&unknown.number) =>
+                    {
                         Err(EncodeError::Known { number: unknown.number.into() })
                     }
                     Chunk::Unknown(unknown) => {
@@ -83,8 +106,26 @@ macro_rules! chunks {
                 }
             }
 
+            /// Reads a chunk, which must use all of its length, to the end of a list.
             #[inline(always)]
-            fn take_value(number: u8, flags: u8, mut value: Reader<'_>) -> Result<Self, DecodeError> {
+            pub(super) fn take(
+                [number, flags]: [u8; 2],
+                mut value: Reader<'_>,
+                into: &mut SmallVec<[Chunk; 2]>,
+            ) -> Result<(), DecodeError> {
+                match number {
+                    $( $usual_number => {
+                        let content = Content::take(flags, &mut value)?;
+                        value.finish()?;
+                        into.push(Chunk::$usual(content));
+                    } )+
+                    _ => into.push(Chunk::take_other(number, flags, value)?),
+                }
+                Ok(())
+            }
+
+            #[inline(never)]
+            fn take_other(number: u8, flags: u8, mut value: Reader<'_>) -> Result<Self, DecodeError> {
                 Ok(match number {
                     $( $number => {
                         let content = Content::take(flags, &mut value)?;
@@ -99,63 +140,67 @@ macro_rules! chunks {
 }
 
 chunks! {
-    /// DATA: user data.
-    0 Data(Data),
-    /// INIT: the first packet of an association.
-    1 Init(Box<Init>),
-    /// INIT ACK: answers INIT and carries the cookie.
-    2 InitAck(Box<Init>),
-    /// SACK: reports which data has arrived.
-    3 Sack(Sack),
-    /// HEARTBEAT: asks whether a path works.
-    4 Heartbeat(Heartbeat),
-    /// HEARTBEAT ACK: confirms that the path works.
-    5 HeartbeatAck(Heartbeat),
-    /// ABORT: the association ends at once.
-    6 Abort(Abort),
-    /// SHUTDOWN: the sender will send no more data.
-    7 Shutdown(Shutdown),
-    /// SHUTDOWN ACK: the other end will send no more data either.
-    8 ShutdownAck(Bare),
-    /// ERROR: reports an error; the association continues.
-    9 Error(OperationError),
-    /// COOKIE ECHO: returns the cookie.
-    10 CookieEcho(CookieEcho),
-    /// COOKIE ACK: the association is established.
-    11 CookieAck(Bare),
-    /// ECNE: a packet arrived with a congestion mark.
-    12 Ecne(EcnEcho),
-    /// CWR: the sender has reduced its window.
-    13 Cwr(EcnEcho),
-    /// SHUTDOWN COMPLETE: the association has ended.
-    14 ShutdownComplete(ShutdownComplete),
-    /// AUTH: authenticates the chunks that follow it.
-    15 Auth(Box<Auth>),
-    /// NR-SACK: a SACK that also says which data the receiver will keep.
-    16 NrSack(Box<NrSack>),
-    /// I-DATA: user data of a message that may be interleaved with others.
-    64 IData(IData),
-    /// ASCONF-ACK: answers requests to change addresses.
-    128 AsconfAck(Box<AsconfAck>),
-    /// RE-CONFIG: resets or adds streams.
-    130 ReConfig(ReConfig),
-    /// PAD: padding, which the receiver ignores.
-    132 Pad(Pad),
-    /// TIMESTAMP, an extension of this project: when the packet left, and which packet its SACK answers.
-    144 Timestamp(Timestamp),
-    /// FORWARD TSN: moves the receiver past data that was given up.
-    192 ForwardTsn(ForwardTsn),
-    /// ASCONF: requests changes of the sender's addresses.
-    193 Asconf(Box<Asconf>),
-    /// I-FORWARD-TSN: the same as FORWARD TSN for interleaved messages.
-    194 IForwardTsn(IForwardTsn),
+    usual {
+        /// DATA: user data.
+        0 Data(Data),
+        /// SACK: reports which data has arrived.
+        3 Sack(Sack),
+    }
+    others {
+        /// INIT: the first packet of an association.
+        1 Init(Box<Init>),
+        /// INIT ACK: answers INIT and carries the cookie.
+        2 InitAck(Box<Init>),
+        /// HEARTBEAT: asks whether a path works.
+        4 Heartbeat(Heartbeat),
+        /// HEARTBEAT ACK: confirms that the path works.
+        5 HeartbeatAck(Heartbeat),
+        /// ABORT: the association ends at once.
+        6 Abort(Abort),
+        /// SHUTDOWN: the sender will send no more data.
+        7 Shutdown(Shutdown),
+        /// SHUTDOWN ACK: the other end will send no more data either.
+        8 ShutdownAck(Bare),
+        /// ERROR: reports an error; the association continues.
+        9 Error(OperationError),
+        /// COOKIE ECHO: returns the cookie.
+        10 CookieEcho(CookieEcho),
+        /// COOKIE ACK: the association is established.
+        11 CookieAck(Bare),
+        /// ECNE: a packet arrived with a congestion mark.
+        12 Ecne(EcnEcho),
+        /// CWR: the sender has reduced its window.
+        13 Cwr(EcnEcho),
+        /// SHUTDOWN COMPLETE: the association has ended.
+        14 ShutdownComplete(ShutdownComplete),
+        /// AUTH: authenticates the chunks that follow it.
+        15 Auth(Box<Auth>),
+        /// NR-SACK: a SACK that also says which data the receiver will keep.
+        16 NrSack(Box<NrSack>),
+        /// I-DATA: user data of a message that may be interleaved with others.
+        64 IData(IData),
+        /// ASCONF-ACK: answers requests to change addresses.
+        128 AsconfAck(Box<AsconfAck>),
+        /// RE-CONFIG: resets or adds streams.
+        130 ReConfig(ReConfig),
+        /// PAD: padding, which the receiver ignores.
+        132 Pad(Pad),
+        /// TIMESTAMP, an extension of this project: when the packet left, and which packet its SACK answers.
+        144 Timestamp(Timestamp),
+        /// FORWARD TSN: moves the receiver past data that was given up.
+        192 ForwardTsn(ForwardTsn),
+        /// ASCONF: requests changes of the sender's addresses.
+        193 Asconf(Box<Asconf>),
+        /// I-FORWARD-TSN: the same as FORWARD TSN for interleaved messages.
+        194 IForwardTsn(IForwardTsn),
+    }
 }
 
 /// Appends the header of a chunk of `size` bytes.
 #[inline]
 fn put_header(out: &mut BytesMut, number: u8, flags: u8, size: usize) -> Result<(), EncodeError> {
     let [high, low] = length(size)?.to_be_bytes();
-    out.put_slice(&[number, flags, high, low]);
+    out.extend_from_slice(&[number, flags, high, low]);
     Ok(())
 }
 
@@ -212,17 +257,11 @@ impl Chunk {
     }
 
     /// Appends the chunk and its padding.
+    #[inline]
     pub(super) fn put(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
         let start = out.len();
         self.put_unpadded(out)?;
         pad(out, start);
         Ok(())
-    }
-
-    /// Reads the next chunk, which must use all of its length, and skips its padding.
-    #[inline(always)]
-    pub(super) fn take(packet: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let ([number, flags], value) = packet.element()?;
-        Chunk::take_value(number, flags, value)
     }
 }

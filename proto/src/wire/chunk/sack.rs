@@ -3,7 +3,7 @@
 use bytes::{BufMut, BytesMut};
 use smallvec::SmallVec;
 
-use super::content::Content;
+use super::content::{CHUNK_HEADER, Content};
 use crate::Tsn;
 use crate::wire::reader::Reader;
 use crate::wire::{DecodeError, EncodeError};
@@ -66,11 +66,13 @@ impl Content for Sack {
     }
 
     fn put(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
-        out.put_u32(self.cumulative.0);
-        out.put_u32(self.a_rwnd);
+        let mut header = [0; SACK_HEADER - CHUNK_HEADER];
+        header[..4].copy_from_slice(&self.cumulative.0.to_be_bytes());
+        header[4..8].copy_from_slice(&self.a_rwnd.to_be_bytes());
         // Neither count can overflow: the chunk's length was checked before, and each entry has four bytes.
-        out.put_u16(self.gaps.len() as u16);
-        out.put_u16(self.duplicates.len() as u16);
+        header[8..10].copy_from_slice(&(self.gaps.len() as u16).to_be_bytes());
+        header[10..].copy_from_slice(&(self.duplicates.len() as u16).to_be_bytes());
+        out.extend_from_slice(&header);
         self.gaps.iter().for_each(|gap| out.put_u32(gap.word()));
         self.duplicates.iter().for_each(|tsn| out.put_u32(tsn.0));
         Ok(())
@@ -78,15 +80,20 @@ impl Content for Sack {
 
     #[inline(always)]
     fn take(flags: u8, value: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let cumulative = Tsn(value.u32()?);
-        let a_rwnd = value.u32()?;
-        let (gaps, duplicates) = (value.u16()?, value.u16()?);
+        let [c0, c1, c2, c3, w0, w1, w2, w3, g0, g1, d0, d1] = value.array()?;
+        let (mut gaps, mut duplicates) = (SmallVec::new(), SmallVec::new());
+        // Most SACKs have neither.
+        if [g0, g1, d0, d1] != [0; 4] {
+            let (n, more) = (u16::from_be_bytes([g0, g1]), u16::from_be_bytes([d0, d1]));
+            gaps = value.arrays(n.into())?.map(GapBlock::from_bytes).collect();
+            duplicates = value.arrays(more.into())?.map(|tsn| Tsn(u32::from_be_bytes(tsn))).collect();
+        }
         Ok(Sack {
             flags: flags & (3 << PACKETS_SHIFT),
-            cumulative,
-            a_rwnd,
-            gaps: value.arrays(gaps.into())?.map(GapBlock::from_bytes).collect(),
-            duplicates: value.arrays(duplicates.into())?.map(|tsn| Tsn(u32::from_be_bytes(tsn))).collect(),
+            cumulative: Tsn(u32::from_be_bytes([c0, c1, c2, c3])),
+            a_rwnd: u32::from_be_bytes([w0, w1, w2, w3]),
+            gaps,
+            duplicates,
         })
     }
 }
