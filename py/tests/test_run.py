@@ -106,7 +106,7 @@ def test_a_run_releases_the_gil() -> None:
     thread = threading.Thread(target=other)
     thread.start()
     before = turns
-    anabranch.run(SCENARIO.replace("100 kB", "20 MB"))
+    anabranch.run(SCENARIO.replace("100 kB", "1 GB"))
     during = turns - before
     ended.set()
     thread.join()
