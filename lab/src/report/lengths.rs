@@ -4,8 +4,8 @@ use anabranch_sim::trace::Stay;
 
 use super::points::Points;
 
-/// Adds the lengths of a queue to which packets come. Each is counted when it comes, after those that leave until then. The first of
-/// `stays`, so many, came `before`.
+/// Adds the lengths of a queue to which packets come. Each is counted when it comes, after those that leave until then. The first
+/// `before` of `stays` were counted by an earlier call.
 pub(super) fn come(points: &mut Points<u32>, stays: &[Stay], before: usize) {
     points.open.compare_all();
     let (mut left, mut low, mut high) = (0, points.open.low.1, points.open.high.1);
@@ -36,7 +36,7 @@ pub(super) fn come(points: &mut Points<u32>, stays: &[Stay], before: usize) {
     }
 }
 
-/// Adds the lengths up to the last of these packets, of which so many have `left`. Returns how many have left then.
+/// Adds the lengths until the last of these packets comes. `left` of them have left before; returns how many have left then.
 #[inline(never)]
 fn one_by_one(points: &mut Points<u32>, stays: &[Stay], mut left: usize) -> usize {
     let Some((stay, earlier)) = stays.split_last() else { return left };
@@ -84,7 +84,7 @@ mod tests {
         points
     }
 
-    /// The same, so many packets together.
+    /// The same, with `count` packets in each call.
     fn together_by(stays: &[Stay], count: usize, end: u64) -> Points<u32> {
         let (mut points, mut from) = (Points::new(64), 0);
         for next in (0..stays.len()).step_by(count) {
