@@ -172,3 +172,34 @@ fn a_measure_that_ends_before_it_begins_is_refused() {
         assert_eq!(scenario(&[&format!("measure={wrong}")]).expect_err(wrong).key(), "measure");
     }
 }
+
+/// Two paths, each with an association of its own; nothing arrives on the second.
+const STRIPED: &str = "\
+stop = '5 s'
+measure = ['1 s', '5 s']
+[[link]]
+name = 'first'
+between = ['s', 'r']
+rate = '10 Mbit/s'
+[[link]]
+name = 'second'
+between = ['s', 'r']
+rate = '10 Mbit/s'
+loss = '100 %'
+[[flow]]
+name = 'file'
+from = 's'
+to = 'r'
+stripe = true
+";
+
+#[test]
+fn a_path_that_was_never_used_is_measured_without_a_window() {
+    let document = Document::parse("test.toml", STRIPED).expect("TOML");
+    let scenario = document.scenario("test", &Policies::default());
+    let scenario = scenario.unwrap_or_else(|error| panic!("{}", error.render(false)));
+    let result = run(&scenario, RunOptions::default()).expect("a run");
+    let paths = &result.flows[0].measured.as_ref().expect("measured").paths;
+    let windows: Vec<_> = paths.iter().map(|path| (path.name.as_str(), path.mean_cwnd.is_some())).collect();
+    assert_eq!(windows, [("first", true), ("second", false)]);
+}

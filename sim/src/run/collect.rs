@@ -10,6 +10,7 @@ use crate::results::{
     Airtime, Collisions, Drops, Exchanges, FlowLink, FlowResult, LinkResult, MeasuredFlow, MeasuredLink,
     MeasuredPath, MeasuredRun, OutageResult, RunResult, StationDrops, StationResult, TrafficResult,
 };
+use crate::scenario::Transport;
 use crate::traffic::Sink;
 use crate::transport::cross::CrossAgent;
 use crate::transport::{self, Agent, End, Site};
@@ -234,14 +235,23 @@ impl Part<'_, '_> {
         packets.map(link).collect()
     }
 
-    /// The paths of a flow's sender.
+    /// The paths of a flow's sender. Those of a transport over several paths are listed also if they were never used.
     fn paths(&self, flow: usize) -> Vec<MeasuredPath> {
         let agent = self.engine.flow(flow).agents.start;
         let name = |path| self.engine.agents()[agent].path_name(path).map(str::to_owned);
         let paths = self.span.paths(agent);
         let measured =
             |path| Some(MeasuredPath { name: name(path)?, mean_cwnd: self.span.mean_window(agent, path) });
-        paths.filter_map(measured).collect()
+        let mut all: Vec<MeasuredPath> = paths.filter_map(measured).collect();
+        let Site { flow, ends, .. } = &self.plan.flows[flow];
+        if matches!(flow.transport, Transport::Sctp(_) | Transport::Mptcp(_)) {
+            let names = ends.paths.iter().map(|(client, server)| ends.name(*client, *server));
+            let unused: Vec<&str> = names.filter(|name| all.iter().all(|path| path.name != *name)).collect();
+            all.extend(
+                unused.into_iter().map(|name| MeasuredPath { name: name.to_owned(), mean_cwnd: None }),
+            );
+        }
+        all
     }
 }
 
