@@ -57,11 +57,11 @@ mod tests {
     /// Packets that come at random and are sent one after the other.
     fn stays(count: u64, busy: u64) -> Vec<Stay> {
         let (mut chance, mut at, mut free) = (busy, 0, 0);
-        let stay = |number: u64| {
+        let stay = |_| {
             chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             at += (chance >> 33) % 200;
             free = free.max(at) + busy;
-            Stay { at: Time::from_nanos(at), leaves: Time::from_nanos(free), number, size: 100 }
+            Stay { at: Time::from_nanos(at), leaves: Time::from_nanos(free), size: 100 }
         };
         (1..=count).map(stay).collect()
     }

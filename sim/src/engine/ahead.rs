@@ -4,11 +4,9 @@
 //! The results stay the same. No other packet can reach the next link earlier, a packet that would be lost or dropped
 //! waits for its event, and no packet runs ahead of a moment at which an observer looks or something changes.
 
-use std::hint::cold_path;
-
 use anabranch_proto::Time;
 
-use super::{Engine, RADIO};
+use super::{Engine, RADIO, look};
 use crate::medium::Medium;
 use crate::medium::wire::{Pass, Transit};
 use crate::observe::observed::Observed;
@@ -59,9 +57,11 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
     /// A link sends a packet. Either its arrival becomes an event, or it passes and is offered to the next link at
     /// once.
     #[inline(always)]
-    pub(super) fn carry(&mut self, mut link: usize, frame: Frame, mut transit: Transit) {
+    pub(super) fn carry<const LOOK: u8>(&mut self, mut link: usize, frame: Frame, mut transit: Transit) {
         let (size, number, mut hop) = (frame.size, frame.number(), frame.hop);
-        self.show_stay(link, size, transit);
+        if LOOK != look::NEVER {
+            self.show_stay(link, size, transit);
+        }
         while let Some(next) = self.onward(link, hop, transit.arrival) {
             self.links[link].pass(self.now, Pass { transit, number, size, hop });
             let Some(there) = self.links[next].accept(transit.arrival, transit.turn(number), size) else {
@@ -69,14 +69,26 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
                 break;
             };
             (link, transit, hop) = (next, there, hop + 1);
-            self.show_stay(link, size, transit);
+            if LOOK != look::NEVER {
+                self.show_stay(link, size, transit);
+            }
         }
         if self.links[link].carry(Frame { hop, ..frame }, transit) {
             self.await_head(link);
         }
-        if self.observed.is_some() {
-            cold_path();
+        if LOOK == look::NOW {
             self.show_queued(link);
+        }
+    }
+
+    /// The run ends with this event: what packets that ran ahead did after it is undone.
+    #[cold]
+    pub(super) fn rewind(&mut self) {
+        for (link, direction) in self.links.iter_mut().enumerate() {
+            let undone = direction.rewind((self.now, self.turn));
+            if let Some(observed) = &mut self.observed {
+                observed.take_back(link, undone);
+            }
         }
     }
 

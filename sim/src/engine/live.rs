@@ -2,7 +2,7 @@
 
 use anabranch_proto::Time;
 
-use super::Engine;
+use super::{Engine, look};
 use crate::medium::Medium;
 use crate::transport::Agent;
 
@@ -18,7 +18,7 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
                 self.pauses.next();
                 self.await_pause();
             } else {
-                self.happen(entity as usize);
+                self.happen::<{ look::NOW }>(entity as usize);
             }
             self.events += 1;
         }
@@ -33,7 +33,7 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
     /// Calls an agent now, and sends its output.
     pub(crate) fn give(&mut self, agent: usize, give: impl FnOnce(&mut A)) {
         give(&mut self.agents[agent]);
-        self.drain(agent);
+        self.drain::<{ look::NOW }>(agent);
     }
 
     /// An agent, from which something can be taken.

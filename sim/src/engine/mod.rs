@@ -13,6 +13,7 @@ mod ahead;
 mod components;
 mod counts;
 mod live;
+mod look;
 mod means;
 mod outages;
 mod parts;
@@ -174,8 +175,23 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
     pub(crate) fn run(
         &mut self,
         stop: Time,
-        mut watch: impl FnMut(&Self) -> ControlFlow<()>,
+        watch: impl FnMut(&Self) -> ControlFlow<()>,
     ) -> Result<Halt, Interrupted> {
+        match self.observed.as_ref() {
+            _ if self.told || self.outages.is_some() || self.extra_polls => {
+                self.run_as::<{ look::NOW }, _>(stop, watch)
+            }
+            None => self.run_as::<{ look::NEVER }, _>(stop, watch),
+            Some(observed) if observed.looks_later() => self.run_as::<{ look::LATER }, _>(stop, watch),
+            Some(_) => self.run_as::<{ look::NOW }, _>(stop, watch),
+        }
+    }
+
+    /// Runs. `LOOK`: when what a packet does is looked at. It is compiled for each case, because most runs are not looked at.
+    fn run_as<const LOOK: u8, W>(&mut self, stop: Time, mut watch: W) -> Result<Halt, Interrupted>
+    where
+        W: FnMut(&Self) -> ControlFlow<()>,
+    {
         let endless = self.unfinished == 0;
         self.ahead.stop = stop;
         self.look_ahead();
@@ -189,12 +205,11 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
                 self.await_pause();
                 return Ok(Halt::Paused);
             }
-            self.happen(entity as usize);
+            self.happen::<LOOK>(entity as usize);
             self.events += 1;
             if self.unfinished == 0 && !endless {
                 cold_path();
-                let end = (self.now, self.turn);
-                self.links.iter_mut().for_each(|link| link.rewind(end));
+                self.rewind();
                 break;
             }
             if self.events.is_multiple_of(GLANCE) && watch(self).is_break() {
@@ -210,6 +225,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
     }
 
     /// Takes the next event up to `stop` out of the agenda. If there is none, the time becomes `stop`.
+    #[inline(always)]
     fn next(&mut self, stop: Time) -> Option<(Time, Turn, Entity)> {
         if self.agenda.has_ended_round() {
             self.begin_round();
@@ -286,30 +302,31 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         self.flows.iter().map(|flow| &self.agents[flow.agents.clone()])
     }
 
-    fn happen(&mut self, entity: usize) {
-        if self.observed.is_some() {
-            cold_path();
+    #[inline(always)]
+    fn happen<const LOOK: u8>(&mut self, entity: usize) {
+        if LOOK == look::NOW {
             self.show_before(entity);
         }
         let links = self.links.len();
         if entity < links {
-            self.arrive(entity);
+            self.arrive::<LOOK>(entity);
         } else if entity < links + self.agents.len() {
-            self.wake(entity - links);
+            self.wake::<LOOK>(entity - links);
         } else {
             match entity < links + self.agents.len() + 2 {
                 true => self.change(),
-                false => self.advance(entity as Entity),
+                false => self.advance::<LOOK>(entity as Entity),
             }
         }
-        if self.extra_polls {
+        if LOOK == look::NOW && self.extra_polls {
             cold_path();
-            (0..self.agents.len()).for_each(|agent| self.drain(agent));
+            (0..self.agents.len()).for_each(|agent| self.drain::<LOOK>(agent));
         }
     }
 
     /// The first packet of a link arrives: it is offered to the next link, or given to its agent.
-    fn arrive(&mut self, link: usize) {
+    #[inline(always)]
+    fn arrive<const LOOK: u8>(&mut self, link: usize) {
         let direction = &mut self.links[link];
         let frame = direction.deliver(self.now);
         let dropped = direction.has_dropped();
@@ -320,36 +337,36 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
             self.drop_all(link);
         }
         let Some(frame) = frame else { return };
-        if self.observed.is_some() {
-            cold_path();
+        if LOOK == look::NOW {
             self.show_delivery(link, &frame);
         }
-        self.pass_on(frame);
+        self.pass_on::<LOOK>(frame);
     }
 
     /// A frame has arrived at the end of a hop: it goes to the next hop or to its agent.
-    fn pass_on(&mut self, mut frame: Frame) {
+    #[inline(always)]
+    fn pass_on<const LOOK: u8>(&mut self, mut frame: Frame) {
         frame.hop += 1;
         let next = self.routes[frame.hop as usize];
         if next < ARRIVED {
-            self.offer(next, frame);
+            self.offer::<LOOK>(next, frame);
         } else {
             let agent = (next - ARRIVED) as usize;
             if frame.body.has_data() {
                 self.counts.data[frame.hop as usize] += u64::from(frame.size);
             }
             self.agents[agent].handle_with(&mut self.memory, self.now, frame);
-            self.drain(agent);
+            self.drain::<LOOK>(agent);
         }
     }
 
-    fn wake(&mut self, agent: usize) {
+    fn wake<const LOOK: u8>(&mut self, agent: usize) {
         self.timers[agent] = Time::NEVER;
-        self.drain(agent);
+        self.drain::<LOOK>(agent);
     }
 
     /// Polls an agent until it waits.
-    fn drain(&mut self, agent: usize) {
+    fn drain<const LOOK: u8>(&mut self, agent: usize) {
         loop {
             match self.agents[agent].poll(self.now) {
                 Output::Transmit(frame, reason) => {
@@ -359,19 +376,18 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
                         cold_path();
                         frame.set_fragmentable();
                     }
-                    if self.observed.is_some() {
-                        cold_path();
+                    if LOOK == look::NOW {
                         self.show_sent(agent, &frame, reason);
                     }
-                    if self.outages.is_some() {
+                    if LOOK == look::NOW && self.outages.is_some() {
                         cold_path();
                         self.note_sent(agent, frame.hop, reason);
                     }
                     if frame.hop != NO_ROUTE {
                         self.counts.sent[frame.hop as usize] += 1;
-                        self.offer(self.routes[frame.hop as usize], frame);
+                        self.offer::<LOOK>(self.routes[frame.hop as usize], frame);
                     }
-                    if self.told {
+                    if LOOK == look::NOW && self.told {
                         cold_path();
                         self.tell_more(agent);
                     }
@@ -391,11 +407,12 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
                 }
             }
         }
-        if self.observed.is_some() {
-            cold_path();
+        if LOOK != look::NEVER {
             self.show_after(agent);
         }
-        if let Some(outages) = &mut self.outages {
+        if LOOK == look::NOW
+            && let Some(outages) = &mut self.outages
+        {
             cold_path();
             let flow = self.flow_of[agent];
             outages.look(self.now, flow, &self.agents[self.flows[flow].agents.clone()]);
@@ -428,10 +445,11 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
     }
 
     /// A frame is about to take a hop.
-    fn offer(&mut self, hop: u32, frame: Frame) {
+    #[inline(always)]
+    fn offer<const LOOK: u8>(&mut self, hop: u32, frame: Frame) {
         match hop < RADIO {
-            true => self.offer_link(hop as usize, frame),
-            false => self.offer_radio(hop, frame),
+            true => self.offer_link::<LOOK>(hop as usize, frame),
+            false => self.offer_radio::<LOOK>(hop, frame),
         }
     }
 
@@ -450,23 +468,22 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         }
     }
 
-    fn offer_link(&mut self, link: usize, frame: Frame) {
+    #[inline(always)]
+    fn offer_link<const LOOK: u8>(&mut self, link: usize, frame: Frame) {
         // On a link so fast that a transmission takes no time, a packet may have left since this event began.
-        if self.observed.is_some() {
-            cold_path();
+        if LOOK == look::NOW {
             self.show_departures(link, self.now);
         }
         if let Some(transit) = self.links[link].accept(self.now, self.turn, frame.size) {
-            return self.carry(link, frame, transit);
+            return self.carry::<LOOK>(link, frame, transit);
         }
         match self.links[link].offer(self.now, frame, self.turn) {
-            OfferResult::Sent(Carried { frame, transit, .. }) => self.carry(link, frame, transit),
+            OfferResult::Sent(Carried { frame, transit, .. }) => self.carry::<LOOK>(link, frame, transit),
             OfferResult::Waits => {
                 if self.links[link].len() == 1 {
                     self.await_head(link);
                 }
-                if self.observed.is_some() {
-                    cold_path();
+                if LOOK == look::NOW {
                     self.show_queued(link);
                 }
             }
@@ -522,6 +539,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         self.look_ahead();
     }
 
+    #[inline(never)]
     fn await_head(&mut self, link: usize) {
         match self.links[link].head() {
             Some((time, turn)) => self.agenda.set(link as Entity, time, turn),
@@ -531,6 +549,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
 
     /// Agents that wait for a time run before packets that arrive at that time, in the order of names. So it makes no
     /// difference which other agents were polled before. An agent that lets arrivals go first runs after them.
+    #[inline(never)]
     fn await_agent(&mut self, agent: usize, until: Time) {
         self.timers[agent] = until;
         let number = FIRST_AGENT + agent as u64;

@@ -3,7 +3,7 @@
 use anabranch_proto::Time;
 
 use super::agenda::{Entity, Turn};
-use super::{Engine, FIRST_AGENT};
+use super::{Engine, FIRST_AGENT, look};
 use crate::medium::Medium;
 use crate::medium::wire::DropCause;
 use crate::medium::wireless::Fate;
@@ -14,23 +14,23 @@ use crate::transport::{Agent, Frame};
 impl<A: Agent, M: Medium> Engine<'_, A, M> {
     /// Something happens on a part of a channel: packets may have reached the next radio. As long as none has, and nothing else is
     /// due before, it goes on by itself.
-    pub(super) fn advance(&mut self, entity: Entity) {
+    pub(super) fn advance<const LOOK: u8>(&mut self, entity: Entity) {
         let (channel, part) = self.parts.of(entity);
         let mut fates = std::mem::take(&mut self.fates);
         let until = self.may_go_until(entity);
         self.now = self.channels[channel].advance(part, self.now, until, &mut fates);
-        if self.observed.is_some() {
+        if LOOK != look::NEVER {
             self.show_frames(channel);
         }
         for fate in fates.drain(..) {
             match fate {
                 Fate::Delivered(frame) => {
-                    if self.observed.is_some() {
+                    if LOOK == look::NOW {
                         self.show_delivery(self.shown(self.routes[frame.hop as usize]), &frame);
                     }
-                    self.pass_on(frame);
+                    self.pass_on::<LOOK>(frame);
                 }
-                Fate::GivenUp(cause, Some(frame)) => self.drop_at_radio(cause, frame),
+                Fate::GivenUp(cause, Some(frame)) => self.drop_at_radio::<LOOK>(cause, frame),
                 Fate::GivenUp(_, None) => {}
             }
         }
@@ -47,21 +47,21 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
         self.agenda.undisturbed_until(entity).min(after_stop)
     }
 
-    pub(super) fn offer_radio(&mut self, hop: u32, frame: Frame) {
+    pub(super) fn offer_radio<const LOOK: u8>(&mut self, hop: u32, frame: Frame) {
         let RadioHop { channel, stations: [from, to], .. } = self.radio_hops[(hop - RADIO) as usize];
         let channel = channel as usize;
         let size = frame.size;
         match self.channels[channel].offer(self.now, from, to, size, frame) {
             Ok(()) => self.await_part(self.part_of(hop)),
-            Err(frame) => self.drop_at_radio(DropCause::Queue, frame),
+            Err(frame) => self.drop_at_radio::<LOOK>(DropCause::Queue, frame),
         }
     }
 
     /// A radio drops a frame. SACKs that must not be lost reach the next node nevertheless.
-    fn drop_at_radio(&mut self, cause: DropCause, frame: Frame) {
+    fn drop_at_radio<const LOOK: u8>(&mut self, cause: DropCause, frame: Frame) {
         let agent = self.destination(&frame);
         if self.flows[self.flow_of[agent]].lossless_sacks && frame.body.is_sack() {
-            return self.pass_on(frame);
+            return self.pass_on::<LOOK>(frame);
         }
         self.counts.dropped[frame.hop as usize] += 1;
         self.show_drop(self.shown(self.routes[frame.hop as usize]), frame.number(), cause, &frame);

@@ -1,6 +1,4 @@
-//! The records that the engine shows to an observer. Without an observer, each call is a branch that is not taken.
-
-use std::hint::cold_path;
+//! The records that the engine shows to an observer. They are not called while nothing looks at the run.
 
 use anabranch_proto::{PathId, Reason, Time};
 
@@ -86,7 +84,7 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
     pub(super) fn show_kept(&mut self) {
         self.tell_all_kept();
         let Some(observed) = self.observed.as_mut().filter(|observed| observed.batches()) else { return };
-        observed.end_queues(self.now, |link| self.links[link].counters().offered);
+        observed.end_queues(self.now);
     }
 
     /// An event of this entity is next. What left queues before it is shown: all of it in order of time, or only what left the
@@ -171,10 +169,8 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
     #[inline(always)]
     pub(super) fn show_stay(&mut self, link: usize, size: u32, transit: Transit) {
         if let Some(observed) = &mut self.observed {
-            cold_path();
             let Transit { entered: at, departure: leaves, .. } = transit;
-            let number = self.links[link].counters().offered;
-            observed.came(self.now, link, Stay { at, leaves, number, size });
+            observed.came(self.now, link, Stay { at, leaves, size });
         }
     }
 

@@ -241,6 +241,11 @@ impl<'a> Observed<'a> {
         !self.awaits
     }
 
+    /// Whether it is enough to show later what was kept: no record needs its place among others.
+    pub(crate) fn looks_later(&self) -> bool {
+        self.batches && !self.packets && !self.awaits
+    }
+
     /// Details that an agent has kept.
     pub(crate) fn details(&mut self, agent: usize, notes: &[Note], paths: &[(PathId, Option<&str>)]) {
         let (flow, side) = self.agents[agent];
@@ -277,11 +282,16 @@ impl<'a> Observed<'a> {
         stays.push(stay);
     }
 
-    /// The run is over. `offered` is the number of packets that were offered to a link direction.
-    pub(crate) fn end_queues(&mut self, now: Time, offered: impl Fn(usize) -> u64) {
+    /// The last packets that came to a link, so many, would have come after the end of the run.
+    pub(crate) fn take_back(&mut self, link: usize, packets: usize) {
+        let Coming { stays, shown, .. } = &mut self.coming[link];
+        stays.truncate(stays.len().saturating_sub(packets).max(*shown));
+    }
+
+    /// The run is over.
+    pub(crate) fn end_queues(&mut self, now: Time) {
         for (link, coming) in self.coming.iter_mut().enumerate() {
-            let offered = offered(link);
-            let past = coming.stays.partition_point(|stay| stay.number <= offered && stay.at <= now);
+            let past = coming.stays.partition_point(|stay| stay.at <= now);
             coming.show(link, past, self.observer);
             let stays = &coming.stays[..coming.shown];
             self.observer.queue(&QueueRecord::Ended { link, stays, at: now });

@@ -37,8 +37,6 @@ pub struct Stay {
     pub at: Time,
     /// When it leaves.
     pub leaves: Time,
-    /// Its number among the packets offered to the link direction, from 1.
-    pub number: u64,
     /// Bytes.
     pub size: u32,
 }
@@ -117,8 +115,8 @@ mod tests {
     #[test]
     fn packets_leave_before_the_next_one_comes() {
         let second = |seconds: u64| Time::from_nanos(seconds * 1_000_000_000);
-        let came = |at, leaves, number| Stay { at: second(at), leaves: second(leaves), number, size: 100 };
-        let stays = [came(0, 1, 1), came(0, 2, 2), came(1, 3, 3)];
+        let came = |at, leaves| Stay { at: second(at), leaves: second(leaves), size: 100 };
+        let stays = [came(0, 1), came(0, 2), came(1, 3)];
         let records = [
             QueueRecord::Came { link: 1, stays: &stays[..2], before: 0 },
             QueueRecord::Came { link: 1, stays: &stays, before: 2 },

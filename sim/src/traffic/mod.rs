@@ -283,6 +283,7 @@ impl Sink {
     }
 
     /// It has read so many bytes. With a given rate, it reads again after the time that these bytes take at the rate.
+    #[inline(always)]
     pub(crate) fn took(&mut self, now: Time, bytes: usize) {
         self.read += bytes as u64;
         self.first.get_or_insert(now);

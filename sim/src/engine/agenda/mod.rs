@@ -227,7 +227,7 @@ impl Agenda {
     }
 
     /// Sets the next event of `entity` to `time`. Among events at the same time, the smaller `turn` comes first.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn set(&mut self, entity: Entity, time: Time, turn: Turn) {
         let place = self.waiting[entity as usize].0;
         if place == Place::Front {

@@ -241,7 +241,7 @@ impl SctpAgent {
 }
 
 impl Agent for SctpAgent {
-    #[inline]
+    #[inline(always)]
     fn handle(&mut self, now: Time, frame: Frame) {
         let Body::Sctp(packet) = frame.body else { return };
         let its = match self.striped() {
@@ -260,7 +260,7 @@ impl Agent for SctpAgent {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn handle_with(&mut self, memory: &mut Spares, now: Time, frame: Frame) {
         self.handle(now, frame);
         if let [line] = &mut self.lines[..] {

@@ -342,9 +342,10 @@ impl Direction {
         }
     }
 
-    /// Undoes what happened after the event with this time and turn, the last one of the run.
-    pub(crate) fn rewind(&mut self, end: (Time, Turn)) {
-        let mut most = None;
+    /// Undoes what happened after the event with this time and turn, the last one of the run. Returns how many packets are no longer
+    /// offered.
+    pub(crate) fn rewind(&mut self, end: (Time, Turn)) -> usize {
+        let (mut most, offered) = (None, self.counters.offered);
         while let Some(carried) =
             self.fifo.pop_back_if(|carried| (carried.transit.entered, carried.transit.came) > end)
         {
@@ -353,6 +354,7 @@ impl Direction {
         }
         most = self.passed.rewind(end, &mut self.counters).or(most);
         self.queue.forget_most(most.unwrap_or(self.queue.most()));
+        (offered - self.counters.offered) as usize
     }
 
     /// Whether RED drops the packet that arrives now.
