@@ -70,7 +70,7 @@ impl Association {
     }
 
     /// An empty packet, in the memory of an arrived packet if there is one.
-    #[inline]
+    #[inline(always)]
     fn empty(&mut self, path: PathId) -> Box<Packet> {
         let mut packet = self.take_spare().unwrap_or_default();
         packet.chunks.clear();
@@ -266,18 +266,25 @@ impl Association {
         let mut packet = self.empty(path);
         let (sender, mut around, chance) = self.sending(now);
         sender.fill_alone(path, budget, &mut packet.chunks, &mut around, chance);
+        self.wish_for_sack(&mut packet);
         Some((packet, path))
     }
 
     /// A SACK that is due, data, or both in one packet.
     //= rfc9260#section-6.1
-    #[inline(never)]
+    #[inline(always)]
     fn next_load(&mut self, now: Time) -> Option<Built> {
         let due = self.receiver.schedule.now && self.state.receives_data();
         // An end that only receives has nothing else to check.
         if !self.state.sends_data() || (self.extended.is_none() && self.sender.is_empty()) {
             return due.then(|| self.sack_alone());
         }
+        self.next_data(due, now)
+    }
+
+    /// The same for an end that may have data to send. `due`: whether a SACK is.
+    #[inline(never)]
+    fn next_data(&mut self, due: bool, now: Time) -> Option<Built> {
         let owed = self.receiver.schedule.now || self.receiver.schedule.deadline != Time::NEVER;
         let sack_size = if owed { self.sack_size() as u32 } else { 0 };
         // A SACK that is due does not wait for data that leaves no room for it.
@@ -292,8 +299,7 @@ impl Association {
                 _ => Some(self.forward_alone(limit, now)),
             };
         };
-        let alone =
-            !(owed || self.extended.is_some() || self.state != State::Established || self.has_control());
+        let alone = !(owed || self.extended.is_some() || !self.state.sends_data() || self.has_control());
         let mut packet = self.empty(load.path);
         let (sender, mut around, chance) = self.sending(now);
         sender.fill(&load, (budget, alone), &mut packet.chunks, &mut around, chance);
@@ -315,6 +321,7 @@ impl Association {
 
     /// The last DATA before SHUTDOWN asks for an immediate SACK, because nothing else is waited for.
     //= rfc9260#section-6.1
+    #[inline(always)]
     fn wish_for_sack(&self, packet: &mut Packet) {
         if self.state == State::ShutdownPending
             && self.sender.queue.is_empty()
@@ -370,6 +377,7 @@ impl Association {
     }
 
     /// The SACK with as many Gap Ack Blocks as fit.
+    #[inline(always)]
     fn take_sack_within(&mut self, limit: usize) -> Chunk {
         let sack = self.receiver.sack(limit, &self.config);
         match self.receiver.keeps() {

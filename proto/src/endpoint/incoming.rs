@@ -169,9 +169,16 @@ impl Endpoint {
         }
         let Some(association) = &mut self.associations[index] else { return };
         let path = association.follow(packet.to, packet.from);
+        self.deliver_slowly(index, packet, path, skip, now);
+    }
+
+    /// The same as [`deliver`](Self::deliver), for packets that are not the usual ones.
+    #[inline(never)]
+    fn deliver_slowly(&mut self, index: usize, packet: Box<Packet>, path: PathId, skip: usize, now: Time) {
         self.deliver(index, packet, path, skip, now);
     }
 
+    #[inline(always)]
     fn deliver(&mut self, index: usize, mut packet: Box<Packet>, path: PathId, skip: usize, now: Time) {
         let Some(association) = &mut self.associations[index] else { return };
         let setting_up = association.state().setting_up();

@@ -163,8 +163,9 @@ impl SendQueue {
     }
 
     /// Takes the next message as one chunk, if that has exactly `limit` bytes with padding and nothing of the message was sent. No message has a number. For any other message see [`take`](Self::take).
+    /// Returns the chunk twice: to send it, and to keep it.
     #[inline(always)]
-    pub(crate) fn take_whole(&mut self, limit: u32, tsn: Tsn) -> Option<Data> {
+    pub(crate) fn take_whole(&mut self, limit: u32, tsn: Tsn) -> Option<[Data; 2]> {
         debug_assert!(self.joins_equals());
         let waiting = self.messages.front_mut()?;
         let Message { stream, ppid, unordered, immediate, ref mut payload, .. } = waiting.message;
@@ -184,7 +185,9 @@ impl SendQueue {
                 payload.clone()
             }
         };
-        Some(Data { tsn, stream, ssn, ppid, begin: true, end: true, unordered, immediate, payload })
+        let (begin, end) = (true, true);
+        let chunk = |payload| Data { tsn, stream, ssn, ppid, begin, end, unordered, immediate, payload };
+        Some([chunk(payload.clone()), chunk(payload)])
     }
 
     /// Takes the next chunk, of at most `limit` bytes (a multiple of four). If the user asked for the I bit, the last

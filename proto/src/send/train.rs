@@ -144,8 +144,13 @@ impl Sender {
             return Ready { packets: 1, fills: false };
         }
         let few = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-        let by_room = few(paths.view(load.path).room).div_ceil(budget);
-        let (by_rest, by_burst) = ((few(load.window) / budget).min(few(equals)), self.rights.left());
+        let (by_room, by_burst) = (few(paths.view(load.path).room).div_ceil(budget), self.rights.left());
+        // A division is dear, and the peer's window admits more than the path in most cases.
+        let by_window = match u64::from(by_room) * u64::from(budget) < load.window - u64::from(budget) {
+            true => u32::MAX,
+            false => few(load.window) / budget,
+        };
+        let by_rest = by_window.min(few(equals));
         Ready { packets: by_room.min(by_rest).min(by_burst), fills: by_room < by_rest && by_room <= by_burst }
     }
 
@@ -203,8 +208,7 @@ impl Sender {
         around: &mut SendContext<'_>,
     ) -> bool {
         let tsn = self.outstanding.next_tsn();
-        let Some(data) = self.queue.take_whole(budget, tsn) else { return false };
-        let sent = data.clone();
+        let Some([sent, data]) = self.queue.take_whole(budget, tsn) else { return false };
         self.in_use = path;
         self.rights.sent_new(path);
         self.outstanding.push(data, budget, path, around.paths, around.now);

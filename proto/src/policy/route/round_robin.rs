@@ -33,12 +33,13 @@ impl Route for RoundRobin {
 
     fn choose(&self, ask: &Ask, paths: &[PathView]) -> Choice {
         let (before, after) = paths.split_at(self.start(ask, paths).min(paths.len()));
-        let mut open = after.iter().chain(before).filter(|path| path.carries());
-        let first = open.clone().next();
-        match (open.find(|path| path.room > 0).or(first), paths.iter().find(|path| path.primary)) {
-            (Some(path), _) => Choice::Send(path.id),
-            (None, Some(primary)) => Choice::Send(instead_of(primary.id, paths)),
-            (None, None) => Choice::Wait,
+        let in_turn = || after.iter().chain(before).filter(|path| path.carries());
+        match in_turn().find(|path| path.room > 0).or_else(|| in_turn().next()) {
+            Some(path) => Choice::Send(path.id),
+            None => match paths.iter().find(|path| path.primary) {
+                Some(primary) => Choice::Send(instead_of(primary.id, paths)),
+                None => Choice::Wait,
+            },
         }
     }
 

@@ -33,16 +33,18 @@ pub(crate) enum ChunkState {
 }
 
 /// A chunk that was sent.
+// The chunk stands first, with no gap before it, for the reason told at `Chunk`.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Sent {
     pub(crate) data: Data,
+    /// When it was last sent.
+    pub(crate) at: Time,
     /// Bytes of the chunk with its padding, as windows count them.
     pub(crate) size: u32,
     pub(crate) standing: ChunkState,
     /// The path that carried it last. Only this path is charged for it.
     pub(crate) path: PathId,
-    /// When it was last sent.
-    pub(crate) at: Time,
     /// How many times it was sent.
     pub(crate) transmissions: u32,
     /// Missing reports since it was last sent or since they were reset.

