@@ -260,7 +260,9 @@ impl<'a> Observed<'a> {
         if stays.len() < stays.capacity() {
             stays.push(stay);
         } else if *certain {
-            self.show_stays(now, link, stay);
+            // The packet itself is not passed on: it would have to be in memory, from where it is copied slowly.
+            self.show_stays(now, link);
+            self.coming[link].stays.push(stay);
         }
     }
 
@@ -269,9 +271,9 @@ impl<'a> Observed<'a> {
         self.observer.queue(&QueueRecord::Changed(QueueChange { at, link, queue: length(queue) }));
     }
 
-    /// Shows the packets that have come to a link before now, and records this one.
+    /// Shows the packets that have come to a link before now, so that there is room for others.
     #[inline(never)]
-    fn show_stays(&mut self, now: Time, link: usize, stay: Stay) {
+    fn show_stays(&mut self, now: Time, link: usize) {
         let coming = &mut self.coming[link];
         let past = coming.stays.partition_point(|stay| stay.at < now);
         coming.show(link, past, self.observer);
@@ -279,7 +281,6 @@ impl<'a> Observed<'a> {
         if stays.len() >= stays.capacity() / 2 {
             stays.reserve(stays.capacity().max(BATCH));
         }
-        stays.push(stay);
     }
 
     /// The last packets that came to a link, so many, would have come after the end of the run.
