@@ -125,9 +125,9 @@ impl Dimension {
         if text.trim_start().starts_with('-') {
             return Err(bad(format!("{} cannot be negative", self.what)));
         }
-        let Some(decimal) = Decimal::read(number) else {
+        if !Decimal::is_well_formed(number) {
             return Err(bad(format!("`{text}` is not {}", self.what)));
-        };
+        }
         if unit.is_empty() {
             return Err(BadQuantity {
                 message: format!("`{text}` has no unit, and {} needs one", self.what),
@@ -135,11 +135,18 @@ impl Dimension {
             });
         }
         let factor = self.factor(unit)?;
-        decimal.times(factor).map_err(|why| {
-            bad(match why {
-                BadProduct::Fraction => format!("`{text}` is not a whole number of {}", self.smallest),
-                BadProduct::Overflow => format!("`{text}` is too large"),
-            })
+        let product = match Decimal::read(number) {
+            Some(decimal) => decimal.times(factor),
+            // It has more digits than the smallest unit of anything, on one side of the point or on the other.
+            None if number.contains('.') => Err(BadProduct::Fraction),
+            None => Err(BadProduct::Overflow),
+        };
+        product.map_err(|why| match why {
+            BadProduct::Fraction => bad(format!("`{text}` is not a whole number of {}", self.smallest)),
+            BadProduct::Overflow => BadQuantity {
+                message: format!("`{text}` is too large"),
+                hint: format!("the most is \"{} {unit}\"", u64::MAX / factor),
+            },
         })
     }
 
@@ -308,16 +315,19 @@ enum BadProduct {
 }
 
 impl Decimal {
+    /// Digits, perhaps with a point and further digits.
+    fn is_well_formed(text: &str) -> bool {
+        let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+        text.split_once('.').map_or(digits(text), |(whole, fraction)| digits(whole) && digits(fraction))
+    }
+
+    /// `None` if it is not well-formed or has too many digits.
     fn read(text: &str) -> Option<Decimal> {
-        let (whole, fraction) = match text.split_once('.') {
-            Some((whole, fraction)) => (whole, Some(fraction)),
-            None => (text, None),
-        };
-        let well_formed = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
-        if !well_formed(whole) || fraction.is_some_and(|f| !well_formed(f)) {
+        if !Self::is_well_formed(text) {
             return None;
         }
-        let fraction = fraction.unwrap_or("").trim_end_matches('0');
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+        let fraction = fraction.trim_end_matches('0');
         // Digits beyond the nineteenth exceed every unit here.
         let digits = format!("{whole}{fraction}").parse().ok()?;
         Some(Decimal { digits, places: u32::try_from(fraction.len()).ok()? })
@@ -376,6 +386,17 @@ mod tests {
         for text in ["101 %", "-1 %", "0.01", "1 percent", "half"] {
             assert!(loss(text).is_err(), "{text:?}");
         }
+    }
+
+    #[test]
+    fn what_is_too_large_is_told_the_most_in_its_unit() {
+        for text in ["99999999999999999999999999 TB", "18446745 TB"] {
+            let wrong = SIZE.read(text).unwrap_err();
+            assert_eq!(wrong.message, format!("`{text}` is too large"));
+            assert_eq!(wrong.hint, "the most is \"18446744 TB\"");
+        }
+        let wrong = duration("0.00000000000000000000000001 s").unwrap_err();
+        assert_eq!(wrong.message, "`0.00000000000000000000000001 s` is not a whole number of ns");
     }
 
     #[test]
