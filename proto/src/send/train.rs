@@ -145,7 +145,7 @@ impl Sender {
         }
         let few = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         let (by_room, by_burst) = (few(paths.view(load.path).room).div_ceil(budget), self.rights.left());
-        // A division is dear, and the peer's window admits more than the path in most cases.
+        // A division is slow, and in most cases the peer's window admits more than the path.
         let by_window = match u64::from(by_room) * u64::from(budget) < load.window - u64::from(budget) {
             true => u32::MAX,
             false => few(load.window) / budget,

@@ -1,4 +1,5 @@
-//! Who looks at a run. What each packet does is compiled for each of these, because hardly any run is looked at.
+//! When somebody looks at what happens in a run. The code that every packet runs is compiled for each of these cases, because hardly any run
+//! is looked at.
 
 /// Nobody looks at single events.
 pub(super) const NEVER: u8 = 0;

@@ -260,7 +260,7 @@ impl<'a> Observed<'a> {
         if stays.len() < stays.capacity() {
             stays.push(stay);
         } else if *certain {
-            // The packet itself is not passed on: it would have to be in memory, from where it is copied slowly.
+            // `stay` is no argument: it would be written to memory and read back, which is slow.
             self.show_stays(now, link);
             self.coming[link].stays.push(stay);
         }
@@ -283,7 +283,7 @@ impl<'a> Observed<'a> {
         }
     }
 
-    /// The last packets that came to a link, so many, would have come after the end of the run.
+    /// Forgets the last `packets` packets that came to a link: the run ended before they came.
     pub(crate) fn take_back(&mut self, link: usize, packets: usize) {
         let Coming { stays, shown, .. } = &mut self.coming[link];
         stays.truncate(stays.len().saturating_sub(packets).max(*shown));
