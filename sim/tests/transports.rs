@@ -31,7 +31,11 @@ message_size = '1000 B'
 ";
 
 fn scenario(edits: &[&str]) -> Result<Scenario, ScenarioError> {
-    let mut document = Document::parse("test.toml", TEXT)?;
+    scenario_of(TEXT, edits)
+}
+
+fn scenario_of(text: &str, edits: &[&str]) -> Result<Scenario, ScenarioError> {
+    let mut document = Document::parse("test.toml", text)?;
     edits.iter().try_for_each(|edit| document.set("--set", edit))?;
     document.scenario("test", &Policies::default())
 }
@@ -195,9 +199,7 @@ stripe = true
 
 #[test]
 fn a_path_that_was_never_used_is_measured_without_a_window() {
-    let document = Document::parse("test.toml", STRIPED).expect("TOML");
-    let scenario = document.scenario("test", &Policies::default());
-    let scenario = scenario.unwrap_or_else(|error| panic!("{}", error.render(false)));
+    let scenario = scenario_of(STRIPED, &[]).unwrap_or_else(|error| panic!("{}", error.render(false)));
     let result = run(&scenario, RunOptions::default()).expect("a run");
     let paths = &result.flows[0].measured.as_ref().expect("measured").paths;
     let windows: Vec<_> = paths.iter().map(|path| (path.name.as_str(), path.mean_cwnd.is_some())).collect();
