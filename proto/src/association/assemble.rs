@@ -372,6 +372,7 @@ impl Association {
         congestion.map_or(0, Congestion::echo_size)
     }
 
+    #[inline(always)]
     fn take_sack(&mut self, path: PathId) -> Chunk {
         self.take_sack_within(self.sack_limit(path))
     }
@@ -392,6 +393,7 @@ impl Association {
 
     /// A SACK in a packet of its own, sent to the source of the data.
     //= rfc9260#section-6.4
+    #[inline(never)]
     fn sack_alone(&mut self) -> Built {
         let path = self.open_path(self.receiver.from);
         let sack = self.take_sack(path);

@@ -475,6 +475,7 @@ impl Paths {
     }
 
     /// Reports the SACK to a path's window.
+    #[inline(always)]
     pub(crate) fn grow(&mut self, id: PathId, acked: &crate::policy::Acked, notes: &mut Notes) {
         self.renew_siblings(id);
         self.rest[id.index()].congestion.acked(acked, &self.siblings);
@@ -504,11 +505,16 @@ impl Paths {
     }
 
     /// Updates the facts that the window of `own` sees: those of its own path and of the active paths.
+    #[inline(always)]
     fn renew_siblings(&mut self, own: PathId) {
         self.siblings.clear();
-        if self.rest[own.index()].congestion.stands_alone() {
-            return;
+        if !self.rest[own.index()].congestion.stands_alone() {
+            self.list_siblings(own);
         }
+    }
+
+    #[inline(never)]
+    fn list_siblings(&mut self, own: PathId) {
         let seen = |view: &PathView| view.id == own || view.state == PathState::Active;
         let paths = self.views.iter().zip(&self.rest).filter(|(view, _)| seen(view));
         self.siblings.extend(paths.map(|(view, path)| Sibling {

@@ -15,7 +15,7 @@ impl Paths {
     }
 
     /// The same for one path, of which the SACK says this.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn restart_t3_of(&mut self, id: PathId, tally: &SackResult, now: Time) {
         let (rule, held) = (self.t3_restart(), self.holds_t3(id));
         let (view, path) = self.both(id);

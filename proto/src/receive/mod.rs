@@ -503,6 +503,7 @@ impl Receiver {
     }
 
     /// The SACK, in at most `limit` bytes. After it, nothing is owed.
+    #[inline(always)]
     pub(crate) fn sack(&mut self, limit: usize, config: &Config) -> Sack {
         let room = limit.saturating_sub(self.sack_header()) / 4;
         let flags = if self.dac == Dac::Off { 0 } else { Sack::flags_of(self.schedule.packets()) };

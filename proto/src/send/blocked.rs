@@ -48,13 +48,14 @@ impl BlockedClock {
         self.set(self.found, None, around);
     }
 
-    #[inline]
+    #[inline(always)]
     fn set(&mut self, cause: Option<Blocked>, by: Option<PathId>, around: &mut SendContext<'_>) {
         if (cause, by) != (self.cause, self.by) {
             self.change(cause, by, around);
         }
     }
 
+    #[inline(never)]
     fn change(&mut self, cause: Option<Blocked>, by: Option<PathId>, around: &mut SendContext<'_>) {
         self.charge(around.now, around.statistics);
         if let Some(by) = self.by {

@@ -87,6 +87,7 @@ impl Sender {
     }
 
     /// The Cumulative TSN Ack Point advanced.
+    #[inline(always)]
     fn point_advanced(&mut self, around: &mut SendContext<'_>) {
         let cumulative = self.outstanding.point();
         around.notes.add(around.now, || NoteKind::Acked { cumulative });
@@ -148,6 +149,7 @@ impl Sender {
     }
 
     /// The same for a path of which the SACK acknowledged something. `advanced`: a point advanced with which windows grow.
+    #[inline(always)]
     fn grow_on(&mut self, id: PathId, tally: &SackResult, advanced: bool, around: &mut SendContext<'_>) {
         let (view, path) = around.paths.both(id);
         path.lone = false;

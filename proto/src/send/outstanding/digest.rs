@@ -114,6 +114,7 @@ impl Outstanding {
     /// Takes in a plain SACK, which most are: without Gap Ack Blocks now or before, acknowledging chunks that were sent once, all on one path.
     /// Leaves everything as [`digest`](Self::digest) would, but returns what it says about its path instead of noting it there. Returns
     /// `None` for any other SACK.
+    #[inline(always)]
     pub(crate) fn take_plain(&mut self, sack: &Sack, now: Time, paths: &mut Paths) -> Option<PlainSack> {
         let covered = sack.cumulative.distance_from(self.point()) as usize;
         let gaps = !(sack.gaps.is_empty() && self.acked.is_empty() && self.released.is_empty());
@@ -130,7 +131,9 @@ impl Outstanding {
         if !paths.times_one(id) || !self.ring.range(..covered).all(plain) {
             return None;
         }
-        (0..covered).for_each(|_| drop(self.ring.pop_front()));
+        for _ in 0..covered {
+            self.ring.pop_front();
+        }
         let first = self.first;
         self.first = first.plus(covered as u32);
         let last = self.point();

@@ -265,7 +265,7 @@ impl Agenda {
     }
 
     /// Puts an event into the front.
-    #[inline]
+    #[inline(always)]
     fn wait_in_front(&mut self, event: Event) {
         self.waiting[event.entity as usize].0 = Place::Front;
         let own = (event.key, self.turn(event.entity));
