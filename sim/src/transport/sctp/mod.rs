@@ -277,9 +277,14 @@ impl Agent for SctpAgent {
         }
         loop {
             let [line] = &mut self.lines[..] else { return self.poll_striped(now) };
-            match line.endpoint.poll(now) {
+            let said = line.endpoint.poll(now);
+            match said {
                 CoreOutput::Transmit(packet, reason) => return Output::Transmit(line.frame(packet), reason),
-                CoreOutput::Wait(until) => return self.waits(until),
+                CoreOutput::Wait(until) => {
+                    // It owns nothing, which the compiler does not see.
+                    std::mem::forget(said);
+                    return self.waits(until);
+                }
                 said => {
                     cold_path();
                     if let Some(output) = self.hear(now, 0, said) {
