@@ -102,11 +102,16 @@ impl Notes {
     }
 
     /// Reports every T3-rtx that was started, restarted or stopped since the last call. `timers`: when that of each path expires.
+    #[inline(always)]
     pub(crate) fn add_timers(&mut self, at: Time, timers: impl Iterator<Item = (PathId, Time)>) {
-        if self.noting != Noting::Polled {
-            return;
+        if self.noting == Noting::Polled {
+            cold_path();
+            self.compare_timers(at, timers);
         }
-        cold_path();
+    }
+
+    #[inline(never)]
+    fn compare_timers(&mut self, at: Time, timers: impl Iterator<Item = (PathId, Time)>) {
         for (path, expires) in timers {
             let index = path.index();
             if self.timers.len() <= index {

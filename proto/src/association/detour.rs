@@ -30,10 +30,13 @@ impl Detour {
 impl Association {
     /// The destination of the SACK for a packet that arrived on this path.
     //= rfc9260#section-6.4
+    #[inline(always)]
     pub(super) fn sack_path(&mut self, from: PathId, now: Time) -> PathId {
-        if !self.config.rehome {
-            return from;
-        }
+        if self.config.rehome { self.rehomed(from, now) } else { from }
+    }
+
+    #[inline(never)]
+    fn rehomed(&mut self, from: PathId, now: Time) -> PathId {
         let mut to = self.detour.around.filter(|around| around.0 == from).map_or(from, |around| around.1);
         if self.receiver.has_duplicates()
             && self.could_know(from, to, now)

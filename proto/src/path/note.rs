@@ -1,5 +1,7 @@
 //! What observers are told of a path.
 
+use std::hint::cold_path;
+
 use super::{PathId, Paths};
 use crate::Time;
 use crate::notes::Notes;
@@ -7,7 +9,16 @@ use crate::output::NoteKind;
 
 impl Paths {
     /// Records a possible change of the window.
+    #[inline(always)]
     pub(crate) fn note_window(&self, id: PathId, now: Time, notes: &mut Notes) {
+        if notes.are_on() {
+            cold_path();
+            self.tell_window(id, now, notes);
+        }
+    }
+
+    #[inline(never)]
+    fn tell_window(&self, id: PathId, now: Time, notes: &mut Notes) {
         notes.add(now, || {
             let view = self.view(id);
             NoteKind::Window {

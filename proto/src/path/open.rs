@@ -7,11 +7,12 @@ impl Paths {
     /// `wanted` if it is active and up, else a path in better order, that of data (`in_use`) first; nothing but heartbeats goes to
     /// one not confirmed.
     //= rfc9260#section-5.4
-    #[inline]
+    #[inline(always)]
     pub(crate) fn open(&self, wanted: PathId, in_use: PathId) -> PathId {
         if self.view(wanted).carries() { wanted } else { self.in_best_order(wanted, in_use) }
     }
 
+    #[inline(never)]
     fn in_best_order(&self, wanted: PathId, in_use: PathId) -> PathId {
         let candidates = || [wanted, in_use].into_iter().chain(self.ids());
         let in_state = |state| {

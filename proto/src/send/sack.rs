@@ -278,9 +278,13 @@ impl Sender {
         }
     }
 
+    #[inline(always)]
     pub(super) fn note_peer_window(&self, around: &mut SendContext<'_>) {
-        let paths = &*around.paths;
-        around.notes.add(around.now, || NoteKind::PeerWindow { bytes: self.peer_window(paths) });
+        if around.notes.are_on() {
+            cold_path();
+            let bytes = self.peer_window(around.paths);
+            around.notes.add(around.now, || NoteKind::PeerWindow { bytes });
+        }
     }
 
     /// The window is open again, but the chunk that probed it was dropped: it goes again at once.
