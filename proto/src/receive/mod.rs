@@ -231,6 +231,7 @@ impl Receiver {
     }
 
     /// Records a chunk of `size` bytes if it is new and there is room for it.
+    #[inline(always)]
     fn admit(
         &mut self,
         tsn: Tsn,

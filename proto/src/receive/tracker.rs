@@ -65,6 +65,7 @@ impl Tracker {
     }
 
     /// Records a TSN that has not arrived, at most [`REACH`] beyond the Cumulative TSN.
+    #[inline(always)]
     pub(super) fn record(&mut self, tsn: Tsn) {
         let ahead = tsn.distance_from(self.cumulative);
         if ahead == 1 {

@@ -266,10 +266,16 @@ impl Sender {
     }
 
     /// Nothing more leaves now. Ends the rights that last for one answer, and records what blocks.
+    #[inline(always)]
     pub(crate) fn settle(&mut self, around: &mut SendContext<'_>) {
-        if self.waits_for_room() {
-            return self.settle_train(around);
+        match self.waits_for_room() {
+            true => self.settle_train(around),
+            false => self.settle_anew(around),
         }
+    }
+
+    #[inline(never)]
+    fn settle_anew(&mut self, around: &mut SendContext<'_>) {
         self.uncouple();
         if self.rests() {
             return;

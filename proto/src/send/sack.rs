@@ -117,7 +117,7 @@ impl Sender {
 
     /// Windows grow, chunks are marked, and windows are cut. Growth comes before the marks, unless marked chunks must
     /// not count as in flight for the growth.
-    #[inline(never)]
+    #[inline(always)]
     fn grow_and_mark(&mut self, digest: &Digest, around: &mut SendContext<'_>) {
         let unmarked = grows_by_unmarked(around.config);
         if !unmarked {
@@ -137,6 +137,7 @@ impl Sender {
     }
 
     /// Reports to each path, its window and the routes what the SACK acknowledged there.
+    #[inline(always)]
     fn grow(&mut self, digest: &Digest, around: &mut SendContext<'_>) {
         for id in around.paths.ids() {
             let tally = around.paths.get(id).tally;
@@ -198,6 +199,7 @@ impl Sender {
 
     /// Counts missing reports and marks chunks. Returns the lowest marked chunk.
     //= rfc9260#section-7.2.4
+    #[inline(always)]
     fn mark_missing(&mut self, digest: &Digest, around: &mut SendContext<'_>) -> Option<Tsn> {
         let now = around.now;
         let early = around.config.mechanisms.early_retransmit == EarlyRetransmit::On;

@@ -266,6 +266,7 @@ impl Outstanding {
 }
 
 /// A chunk is acknowledged for the first time, cumulatively or by a Gap Ack Block.
+#[inline(always)]
 fn acknowledge(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool) {
     let samples = paths.samples;
     let (view, path) = paths.both(sent.path);
