@@ -73,7 +73,7 @@ impl Association {
     #[inline(always)]
     fn empty(&mut self, path: PathId) -> Box<Packet> {
         let mut packet = self.take_spare().unwrap_or_default();
-        packet.chunks.clear();
+        packet.clear();
         let view = self.paths.view(path);
         (packet.from, packet.to) = (view.local, view.remote);
         packet.ports = Ports { source: self.config.port, destination: self.peer_port };

@@ -128,7 +128,7 @@ impl Sender {
     }
 
     /// Finds how many packets of a train that goes alone may leave now, and the path of the first.
-    #[inline(never)]
+    #[inline(always)]
     fn look_ahead(&mut self, budget: u32, around: &mut SendContext<'_>) -> Option<PathId> {
         let NextOfTrain::Load(load) = self.next_of_train(budget, around) else { return None };
         let ready = self.count_whole(&load, budget, around.paths);
