@@ -9,6 +9,7 @@ mod partial;
 pub(crate) mod queue;
 mod recovery;
 mod rights;
+mod routes;
 mod sack;
 mod spurious;
 mod timeout;
@@ -26,7 +27,7 @@ use crate::notes::Notes;
 use crate::output::{Blocked, Limit, NoteKind, Statistics};
 use crate::path::estimate::Needs;
 use crate::path::{PathId, Paths};
-use crate::policy::{Ask, Choice, PolicyError, Route, Why};
+use crate::policy::{Ask, Choice, PolicyError, Why};
 use crate::rules::{NewData, ResendPath};
 use crate::send::outstanding::Outstanding;
 use crate::send::queue::SendQueue;
@@ -36,6 +37,7 @@ use blocked::{BlockedClock, in_the_way};
 use buffers::Buffers;
 use recovery::Recoveries;
 use rights::{Ready, Rights};
+use routes::Routes;
 
 /// A packet with less room than this is not filled with a fragment of a message.
 const SMALLEST_CUT: u32 = 64;
@@ -76,24 +78,6 @@ pub(crate) struct Sender {
     /// A random number, drawn again after each packet, so that ties are broken in the same way however often a route
     /// is asked.
     tie: u64,
-}
-
-/// The three routes of an association: for new data, fast retransmissions and retransmissions after timeouts.
-#[derive(Clone, Debug)]
-struct Routes {
-    new: Box<dyn Route>,
-    fast: Box<dyn Route>,
-    timeout: Box<dyn Route>,
-}
-
-impl Routes {
-    fn of(&mut self, why: Why) -> &mut dyn Route {
-        match why {
-            Why::New | Why::WindowProbe | Why::TailProbe | Why::Reinjected => &mut *self.new,
-            Why::Missing => &mut *self.fast,
-            Why::Timeout => &mut *self.timeout,
-        }
-    }
 }
 
 /// The load of the next packet; [`Sender::fill`] puts it into the packet.
@@ -154,11 +138,6 @@ impl Sender {
         policies: &Policies,
         chance: &mut ChaCha8Rng,
     ) -> Result<Self, PolicyError> {
-        let routes = Routes {
-            new: policies.route(&config.new_data, config)?,
-            fast: policies.route(&config.fast, config)?,
-            timeout: policies.route(&config.timeout, config)?,
-        };
         let mut outstanding = Outstanding::new(first);
         outstanding.remember_marks(config.extensions.partial_reliability);
         Ok(Sender {
@@ -167,7 +146,7 @@ impl Sender {
                 config.extensions.partial_reliability.then(Box::default),
             ),
             outstanding,
-            routes,
+            routes: Routes::new(config, policies)?,
             rights: Rights::new(config),
             a_rwnd: 0,
             recoveries: Recoveries::new(&config.rules, &config.mechanisms),
@@ -190,8 +169,7 @@ impl Sender {
 
     /// What the routes want to know of every path.
     pub(crate) fn needs(&self) -> Needs {
-        let Routes { new, fast, timeout } = &self.routes;
-        new.needs().and(fast.needs()).and(timeout.needs())
+        self.routes.needs()
     }
 
     /// The peer's receive buffer as announced in INIT or INIT ACK.

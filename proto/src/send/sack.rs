@@ -6,7 +6,7 @@ use std::hint::cold_path;
 use super::{SendContext, Sender};
 use crate::mechanisms::{EarlyRetransmit, GrowthFlight};
 use crate::output::NoteKind;
-use crate::path::{PathId, Paths, SackResult};
+use crate::path::{PathId, PathView, Paths, SackResult};
 use crate::policy::{Acked, Loss, Why};
 use crate::rules::{ErrorClearing, OnMarking, RttOnCut};
 use crate::send::outstanding::{Digest, GapReport, PlainSack, Reported, SackOutcome};
@@ -186,8 +186,16 @@ impl Sender {
             cold_path();
             around.paths.estimate_from_sack(id, newly, tally.rtt, around.now, around.config);
         }
+        if self.routes.hear_sacks {
+            cold_path();
+            self.tell_routes_acked(around.paths.view(id), &acked);
+        }
+    }
+
+    #[inline(never)]
+    fn tell_routes_acked(&mut self, path: &PathView, acked: &Acked) {
         for route in [&mut self.routes.new, &mut self.routes.fast, &mut self.routes.timeout] {
-            route.acked(around.paths.view(id), &acked);
+            route.acked(path, acked);
         }
     }
 

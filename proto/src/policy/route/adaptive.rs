@@ -118,6 +118,10 @@ impl Route for Adaptive {
         self.verdict(ask, paths).1.map_or(Choice::Wait, Choice::Send)
     }
 
+    fn hears_sacks(&self) -> bool {
+        false
+    }
+
     fn needs(&self) -> Needs {
         let told = self.rates.is_some() && self.round_trips.is_some() && self.queues.is_some();
         if told { Needs::NONE } else { Needs::ALL }

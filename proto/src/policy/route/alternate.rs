@@ -19,4 +19,8 @@ impl Route for Alternate {
         let Some(last) = ask.last else { return Choice::Wait };
         Choice::Send(instead_of(last, paths))
     }
+
+    fn hears_sacks(&self) -> bool {
+        false
+    }
 }

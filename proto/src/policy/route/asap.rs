@@ -24,4 +24,8 @@ impl Route for Asap {
         let same = || paths.iter().find(|path| path.id == last && path.carries()).map(|path| path.id);
         Choice::Send(chosen.or_else(same).unwrap_or_else(|| instead_of(last, paths)))
     }
+
+    fn hears_sacks(&self) -> bool {
+        false
+    }
 }

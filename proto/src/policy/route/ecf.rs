@@ -61,6 +61,10 @@ impl Route for Ecf {
             (Some(_), Some(slow)) => Choice::Send(slow.id),
         }
     }
+
+    fn hears_sacks(&self) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

@@ -33,4 +33,8 @@ impl Route for Largest {
             (None, None) => Choice::Wait,
         }
     }
+
+    fn hears_sacks(&self) -> bool {
+        false
+    }
 }

@@ -38,6 +38,10 @@ pub trait Route: CloneRoute + Debug + Send {
     fn sent(&mut self, _ask: &Ask, _path: PathId) {}
     /// A SACK acknowledged data of this path.
     fn acked(&mut self, _path: &PathView, _acked: &Acked) {}
+    /// Whether it must be told what SACKs acknowledge. A route without an [`acked`](Self::acked) of its own need not be.
+    fn hears_sacks(&self) -> bool {
+        true
+    }
     /// This path lost data.
     fn lost(&mut self, _path: PathId, _loss: Loss) {}
     /// What it wants to know of every path: then [`PathView::estimates`] has it.

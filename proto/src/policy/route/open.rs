@@ -57,6 +57,10 @@ impl Route for Open {
             best(ask.tie, active, |a, b| has_room(a).cmp(&has_room(b)).then_with(|| (self.compare)(a, b)));
         chosen.map_or_else(|| fallback(paths), |path| Choice::Send(path.id))
     }
+
+    fn hears_sacks(&self) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

@@ -26,4 +26,8 @@ impl Route for Primary {
             false => Choice::Send(instead_of(primary.id, paths)),
         }
     }
+
+    fn hears_sacks(&self) -> bool {
+        false
+    }
 }

@@ -43,6 +43,10 @@ impl Route for RoundRobin {
         }
     }
 
+    fn hears_sacks(&self) -> bool {
+        false
+    }
+
     fn sent(&mut self, ask: &Ask, path: PathId) {
         self.last = Some((path, ask.event));
     }

@@ -22,4 +22,8 @@ impl Route for Same {
             _ => Choice::Send(instead_of(last, paths)),
         }
     }
+
+    fn hears_sacks(&self) -> bool {
+        false
+    }
 }

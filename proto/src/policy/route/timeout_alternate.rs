@@ -27,4 +27,8 @@ impl Route for TimeoutAlternate {
             _ => self.fast.choose(ask, paths),
         }
     }
+
+    fn hears_sacks(&self) -> bool {
+        false
+    }
 }

@@ -1,0 +1,37 @@
+//! The three routes of an association.
+
+use crate::path::estimate::Needs;
+use crate::policy::{PolicyError, Route, Why};
+use crate::{Config, Policies};
+
+/// Those for new data, for fast retransmissions and for retransmissions after timeouts.
+#[derive(Clone, Debug)]
+pub(super) struct Routes {
+    pub(super) new: Box<dyn Route>,
+    pub(super) fast: Box<dyn Route>,
+    pub(super) timeout: Box<dyn Route>,
+    /// Whether any of them hears what SACKs acknowledge.
+    pub(super) hear_sacks: bool,
+}
+
+impl Routes {
+    pub(super) fn new(config: &Config, policies: &Policies) -> Result<Self, PolicyError> {
+        let new = policies.route(&config.new_data, config)?;
+        let fast = policies.route(&config.fast, config)?;
+        let timeout = policies.route(&config.timeout, config)?;
+        let hear_sacks = new.hears_sacks() || fast.hears_sacks() || timeout.hears_sacks();
+        Ok(Routes { new, fast, timeout, hear_sacks })
+    }
+
+    pub(super) fn of(&mut self, why: Why) -> &mut dyn Route {
+        match why {
+            Why::New | Why::WindowProbe | Why::TailProbe | Why::Reinjected => &mut *self.new,
+            Why::Missing => &mut *self.fast,
+            Why::Timeout => &mut *self.timeout,
+        }
+    }
+
+    pub(super) fn needs(&self) -> Needs {
+        self.new.needs().and(self.fast.needs()).and(self.timeout.needs())
+    }
+}
