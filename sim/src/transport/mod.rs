@@ -227,7 +227,10 @@ impl Agent for End {
 
     #[inline(always)]
     fn handle_with(&mut self, memory: &mut Spares, now: Time, frame: Frame) {
-        whichever!(self, agent => agent.handle_with(memory, now, frame));
+        match self {
+            End::Sctp(agent) => agent.handle_with(memory, now, frame),
+            other => other.handle(now, frame),
+        }
     }
 
     fn dropped(&mut self, frame: Frame) {
@@ -236,7 +239,10 @@ impl Agent for End {
 
     #[inline(always)]
     fn poll(&mut self, now: Time) -> Output {
-        whichever!(self, agent => agent.poll(now))
+        match self {
+            End::Sctp(agent) => agent.poll(now),
+            other => other.poll_any(now),
+        }
     }
 
     fn lets_arrivals_go_first(&self) -> bool {
@@ -245,7 +251,10 @@ impl Agent for End {
 
     #[inline(always)]
     fn stage(&self) -> Stage {
-        whichever!(self, agent => agent.stage())
+        match self {
+            End::Sctp(agent) => agent.stage(),
+            other => other.stage_of_any(),
+        }
     }
 
     fn path_name(&self, path: PathId) -> Option<&str> {
@@ -270,6 +279,16 @@ impl Agent for End {
 }
 
 impl End {
+    #[inline(never)]
+    fn poll_any(&mut self, now: Time) -> Output {
+        whichever!(self, agent => agent.poll(now))
+    }
+
+    #[inline(never)]
+    fn stage_of_any(&self) -> Stage {
+        whichever!(self, agent => agent.stage())
+    }
+
     /// Switches its details on or off. Only SCTP distinguishes more.
     pub(crate) fn set_details(&mut self, noting: Noting) {
         let on = noting != Noting::Off;
