@@ -76,7 +76,7 @@ struct Event {
 
 /// The longest front. Half of it moves at once.
 const LONGEST: usize = 128;
-/// A front of at most so many events is searched from its end.
+/// So many events are searched from the end of the front, further ones by halves.
 const SHORT: usize = 16;
 /// The longest round. In it, a component has many events, and the end of the run comes closer for all of them.
 const ROUND: Duration = Duration::from_secs(1);
@@ -269,19 +269,37 @@ impl Agenda {
     fn wait_in_front(&mut self, event: Event) {
         self.waiting[event.entity as usize].0 = Place::Front;
         let own = (event.key, self.turn(event.entity));
-        let later = |other: &Event| {
-            other.key > own.0 || other.key == own.0 && self.waiting[other.entity as usize].1 > own.1
-        };
         let at = match self.front.len() {
-            // Most events are among the next ones.
-            ..=SHORT => self.front.iter().rposition(later).map_or(0, |last| last + 1),
-            _ => self.front.partition_point(later),
+            ..=SHORT => self.behind_later(own, 0),
+            _ => self.place_in_long_front(own),
         };
         self.front.insert(at, event);
         if self.front.len() > LONGEST {
             self.span = (self.span / 2).max(1);
             self.send_back(LONGEST / 2);
         }
+    }
+
+    /// Where an event of this key and turn belongs in a front of more than `SHORT` events. Most are among the next ones.
+    #[inline(never)]
+    fn place_in_long_front(&self, own: (u64, Turn)) -> usize {
+        let near = self.front.len() - SHORT;
+        match self.is_later(&self.front[near], own) {
+            true => self.behind_later(own, near),
+            false => self.front[..near].partition_point(|other| self.is_later(other, own)),
+        }
+    }
+
+    /// The place behind the last event, from the place `first` on, that is later than this key and turn.
+    #[inline(always)]
+    fn behind_later(&self, own: (u64, Turn), first: usize) -> usize {
+        let last = self.front[first..].iter().rposition(|other| self.is_later(other, own));
+        last.map_or(first, |last| first + last + 1)
+    }
+
+    #[inline(always)]
+    fn is_later(&self, event: &Event, own: (u64, Turn)) -> bool {
+        event.key > own.0 || event.key == own.0 && self.turn(event.entity) > own.1
     }
 
     /// Moves the latest events of the front to the tournament, and the horizon before them.
