@@ -43,50 +43,51 @@ pub(crate) use setup::{AssociationParts, new_tag};
 
 /// One association.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Association {
-    pub(crate) id: AssociationId,
-    pub(crate) config: Arc<Config>,
-    chance: Chance,
     pub(crate) state: State,
+    /// Whether the user was told that there is something to read.
+    announced: Announced,
+    pub(crate) peer_port: u16,
     pub(crate) local_tag: u32,
     pub(crate) peer_tag: u32,
+    /// Consecutive timeouts and lost heartbeats on all paths that count (§8.1).
+    errors: u32,
+    /// The state of extensions; `None` if none is offered or none was agreed.
+    pub(crate) extended: Option<Box<Extended>>,
+    /// T5-shutdown-guard; [`Time::NEVER`] is off.
+    guard: Time,
+    pub(crate) config: Arc<Config>,
+    /// Control chunks that are sent once.
+    pub(crate) control: VecDeque<(PathId, Chunk, Purpose)>,
+    pub(crate) events: VecDeque<Event>,
+    notes: Notes,
+    /// Packets that were processed; the next packets reuse their memory.
+    spares: Spares,
+    pub(crate) statistics: Statistics,
+    pub(crate) paths: Paths,
+    pub(crate) sender: Sender,
+    pub(crate) receiver: Receiver,
+    pub(crate) id: AssociationId,
+    chance: Chance,
     pub(crate) local_tsn: Tsn,
-    pub(crate) peer_port: u16,
     /// The peer's addresses, as named by the peer or our user. Not all of them need be on a path.
     pub(crate) named: Vec<Address>,
     /// The numbers of outbound and inbound streams.
     pub(crate) streams: (u16, u16),
     window: Windows,
-    pub(crate) paths: Paths,
-    pub(crate) sender: Sender,
-    pub(crate) receiver: Receiver,
     /// The destination of SACKs while the return path is broken.
     detour: Detour,
-    /// Control chunks that are sent once.
-    pub(crate) control: VecDeque<(PathId, Chunk, Purpose)>,
     /// The control chunk that is repeated until it is answered.
     resend: Option<Resend>,
     /// The number of heartbeats sent at this time, for HB.Max.Burst.
     heartbeats: (Time, u32),
-    pub(crate) events: VecDeque<Event>,
-    notes: Notes,
-    pub(crate) statistics: Statistics,
-    /// Consecutive timeouts and lost heartbeats on all paths that count (§8.1).
-    errors: u32,
     /// How much longer than usual the peer's cookie should live, after a stale one.
     preserve: Option<Duration>,
     /// The creation time of the newest of our cookies that this association has accepted.
     cookie_taken: Option<Time>,
-    /// T5-shutdown-guard; [`Time::NEVER`] is off.
-    guard: Time,
     /// Whether the user wants to end the association as soon as it is up.
     leaving: bool,
-    /// Whether the user was told that there is something to read.
-    announced: Announced,
-    /// Packets that were processed; the next packets reuse their memory.
-    spares: Spares,
-    /// The state of extensions; `None` if none is offered or none was agreed.
-    pub(crate) extended: Option<Box<Extended>>,
 }
 
 /// The maker of the windows of paths.

@@ -29,37 +29,38 @@ use smallvec::SmallVec;
 
 /// The other state of a path; the facts are in its [`PathView`].
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Path {
     pub(crate) congestion: Box<dyn Congestion>,
     /// The largest congestion window, in bytes.
     pub(crate) max_cwnd: u64,
     pub(crate) timers: Timers,
-    pub(crate) health: Health,
+    /// Bytes of chunks last sent on this path that the Cumulative TSN Ack has not passed and that are not abandoned.
+    pub(crate) buffered: u64,
+    /// The lowest unacknowledged chunk that was last sent on this path.
+    pub(crate) earliest: Option<Tsn>,
     /// The chunk whose round trip is being timed, and the time at which it was sent. It is never a retransmitted
     /// chunk (Karn).
     pub(crate) timed: Option<(Tsn, Time)>,
-    /// Further chunks whose round trips are being timed, in order, at most [`ALSO_TIMED`] (rule `rtt_on_cut`).
-    pub(crate) also_timed: SmallVec<[(Tsn, Time); 1]>,
-    /// The loss for which the window was last cut, until it is confirmed or refuted (mechanism `spurious_losses`).
-    pub(crate) suspect: Option<Suspect>,
-    /// The lowest unacknowledged chunk that was last sent on this path.
-    pub(crate) earliest: Option<Tsn>,
-    /// Bytes of chunks last sent on this path that the Cumulative TSN Ack has not passed and that are not abandoned.
-    pub(crate) buffered: u64,
     /// The number of consecutive RTOs in which nothing was sent on this path.
     pub(crate) idle_rtos: u32,
     /// Whether T3-rtx has expired and nothing was acknowledged since.
     pub(crate) lone: bool,
     /// Whether the socket of the local address accepts packets now.
     pub(crate) writable: bool,
+    /// The path's own points: see the mechanism `cuc`.
+    pub(crate) points: Points,
+    /// Further chunks whose round trips are being timed, in order, at most [`ALSO_TIMED`] (rule `rtt_on_cut`).
+    pub(crate) also_timed: SmallVec<[(Tsn, Time); 1]>,
+    pub(crate) health: Health,
+    /// The loss for which the window was last cut, until it is confirmed or refuted (mechanism `spurious_losses`).
+    pub(crate) suspect: Option<Suspect>,
     /// The search for the path MTU.
     pub(crate) mtu: Mtu,
     /// The parameters that the user set for this path alone.
     pub(crate) own: PathParameters,
     /// The result so far of the SACK that is being processed, for this path.
     pub(crate) tally: SackResult,
-    /// The path's own points: see the mechanism `cuc`.
-    pub(crate) points: Points,
     /// The order in which chunks arrive. It is kept if `loss_detection` or `tail_probe` needs it.
     pub(crate) rack: Option<Rack>,
 }

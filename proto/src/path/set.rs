@@ -22,35 +22,36 @@ use rand_chacha::ChaCha8Rng;
 use smallvec::SmallVec;
 
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Paths {
     views: Vec<PathView>,
     rest: Vec<Path>,
     /// The facts of the paths that windows see; updated before a window is called.
     siblings: Vec<Sibling>,
-    pub(crate) limits: RtoLimits,
-    rules: Rules,
-    in_flight: InFlight,
-    mechanisms: Mechanisms,
     /// The smallest DATA chunk limit of all paths.
     smallest_pmdcs: u32,
-    /// Bytes that an extension occupies in packets with data.
-    overhead: u32,
-    /// Local addresses that are down.
-    down: Vec<Address>,
-    /// Local addresses whose sockets are full.
-    full: Vec<Address>,
     /// Whether some path may want a heartbeat or a probe. It is checked before every packet.
     asking: bool,
-    /// When T3-rtx of any path last expired.
-    pub(crate) t3_expired: Time,
+    in_flight: InFlight,
     /// How data measures round-trip times.
     pub(crate) samples: RttSamples,
-    /// Bytes that timestamps occupy in packets with data.
-    stamps: u32,
     /// The purposes for which the order of arrivals is recorded.
     pub(super) order: Order,
     /// The estimates that policies need of every path.
     pub(super) needs: Needs,
+    /// Bytes that timestamps occupy in packets with data.
+    stamps: u32,
+    /// Bytes that an extension occupies in packets with data.
+    overhead: u32,
+    /// When T3-rtx of any path last expired.
+    pub(crate) t3_expired: Time,
+    /// Local addresses that are down.
+    down: Vec<Address>,
+    /// Local addresses whose sockets are full.
+    full: Vec<Address>,
+    pub(crate) limits: RtoLimits,
+    rules: Rules,
+    mechanisms: Mechanisms,
 }
 
 impl Paths {

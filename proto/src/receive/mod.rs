@@ -38,40 +38,41 @@ const SMALLEST: u64 = 64;
 
 /// The receiving half of an association.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Receiver {
     tracker: Tracker,
-    /// The largest accepted distance of a TSN from the Cumulative TSN.
-    reach: u32,
-    first: Tsn,
-    duplicates: SmallVec<[Tsn; 4]>,
-    reassembly: Reassembly,
-    /// The replacement for it if messages arrive as I-DATA.
-    interleaved: Option<Box<Interleaved>>,
-    ready: Ready,
-    /// What was discarded, if the user discards everything.
-    discarded: Option<Discarded>,
+    pub(crate) schedule: Schedule,
+    /// The contents of the buffer: chunks that are not reassembled, or not read.
+    held: Held,
     /// The limits in bytes and chunks.
     buffer: Held,
     /// The larger of our largest packet and the peer's largest chunk, in bytes: the room that must remain.
     packet: u64,
-    /// The contents of the buffer: chunks that are not reassembled, or not read.
-    held: Held,
     /// The window in the last SACK or INIT.
     announced: u64,
     /// Bytes of DATA since the last SACK.
     answered: u64,
-    /// Gap Ack Blocks that SACKs may have in addition to those allowed by their DATA.
-    provision: usize,
-    pub(crate) schedule: Schedule,
+    /// The largest accepted distance of a TSN from the Cumulative TSN.
+    reach: u32,
+    first: Tsn,
+    /// The path of the last DATA, to which the SACK goes.
+    pub(crate) from: PathId,
+    ready: Ready,
+    /// What was discarded, if the user discards everything.
+    discarded: Option<Discarded>,
+    /// The replacement for it if messages arrive as I-DATA.
+    interleaved: Option<Box<Interleaved>>,
     /// Whether acknowledged chunks are never dropped, and SACKs say so.
     keeps: bool,
     /// Whether SACKs are delayed in spite of gaps and report how many packets they acknowledge.
     dac: Dac,
     first_data: FirstData,
-    /// The path of the last DATA, to which the SACK goes.
-    pub(crate) from: PathId,
     /// If the packets of each path count separately: the SACKs owed to paths other than `from`.
     each_path: Option<Box<EachPath>>,
+    /// Gap Ack Blocks that SACKs may have in addition to those allowed by their DATA.
+    provision: usize,
+    duplicates: SmallVec<[Tsn; 4]>,
+    reassembly: Reassembly,
 }
 
 /// The outcome of one DATA chunk.

@@ -44,40 +44,41 @@ const SMALLEST_CUT: u32 = 64;
 
 /// The sending half of an association.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Sender {
     pub(crate) queue: SendQueue,
     pub(crate) outstanding: Outstanding,
-    routes: Routes,
-    rights: Rights,
+    /// The path of the last packet, if the next new chunks follow it there.
+    train: Option<Train>,
+    /// The path that new data took last or would take.
+    pub(crate) in_use: PathId,
+    /// Whether the user has more to send than the send buffer has room for.
+    pub(crate) refused: bool,
+    /// Whether a window probe is in flight.
+    probing: bool,
+    /// Whether a SACK has arrived since the last window probe.
+    heard_since_probe: bool,
+    round: Option<PathId>,
     /// The receive buffer that the peer advertised last, in bytes.
     a_rwnd: u64,
+    /// The number of events that have allowed data to leave.
+    events: u64,
+    /// When a closed window is probed; [`Time::NEVER`] if no probe is needed.
+    pub(crate) probe_timer: Time,
+    /// A random number, drawn again after each packet, so that ties are broken in the same way however often a route
+    /// is asked.
+    tie: u64,
+    rights: Rights,
+    blocked: BlockedClock,
+    buffers: Buffers,
     recoveries: Recoveries,
+    routes: Routes,
     /// Whether the next marked chunk is tried when the path of one has no room.
     looks_further: bool,
     /// Whether a packet carries only marked chunks whose route names the packet's path.
     agreed: bool,
     /// Whether all retransmissions that one event releases take one path, and the path for the current event.
     one_path: bool,
-    round: Option<PathId>,
-    /// The number of events that have allowed data to leave.
-    events: u64,
-    /// When a closed window is probed; [`Time::NEVER`] if no probe is needed.
-    pub(crate) probe_timer: Time,
-    /// Whether a window probe is in flight.
-    probing: bool,
-    /// Whether a SACK has arrived since the last window probe.
-    heard_since_probe: bool,
-    blocked: BlockedClock,
-    buffers: Buffers,
-    /// Whether the user has more to send than the send buffer has room for.
-    pub(crate) refused: bool,
-    /// The path that new data took last or would take.
-    pub(crate) in_use: PathId,
-    /// The path of the last packet, if the next new chunks follow it there.
-    train: Option<Train>,
-    /// A random number, drawn again after each packet, so that ties are broken in the same way however often a route
-    /// is asked.
-    tie: u64,
 }
 
 /// The load of the next packet; [`Sender::fill`] puts it into the packet.

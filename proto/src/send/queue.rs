@@ -9,18 +9,19 @@ use crate::wire::chunk::{DATA_HEADER, Data, IDATA_HEADER, padded};
 use crate::{Ssn, Time, Tsn};
 
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct SendQueue {
     messages: VecDeque<Waiting>,
-    /// The next SSN of each stream that was used.
-    next: Vec<Ssn>,
-    first_ssn: Ssn,
     user_bytes: u64,
+    /// The size of a chunk's header.
+    header: usize,
     /// Messages that may be abandoned; `None` unless partial reliability is offered.
     pub(crate) ledger: Option<Box<LimitedMessages>>,
     /// Numbers for I-DATA; `None`: messages leave as DATA, in the order of the send calls.
     pub(crate) interleaving: Option<Box<Interleaving>>,
-    /// The size of a chunk's header.
-    header: usize,
+    /// The next SSN of each stream that was used.
+    next: Vec<Ssn>,
+    first_ssn: Ssn,
 }
 
 #[derive(Clone, Debug)]

@@ -86,24 +86,25 @@ impl Sent {
 
 /// The ring of sent chunks.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Outstanding {
     ring: VecDeque<Sent>,
     /// The TSN of the ring's first entry: the Cumulative TSN Ack Point plus one.
     first: Tsn,
+    /// The highest TSN newly acknowledged so far. A Gap Ack Block raises it; the Cumulative TSN Ack sets it.
+    newest_yet: Option<Tsn>,
+    /// User bytes in the ring.
+    user_bytes: u64,
+    /// Bytes of copies in flight. Their chunks are also in flight on their own paths.
+    copied: u64,
     /// The chunks that Gap Ack Blocks have acknowledged, as offsets from `first`.
     acked: Ranges,
+    /// The chunks that the peer has promised to keep, as offsets from `first`. Their data is freed.
+    released: Ranges,
     /// Marked chunks in TSN order. Entries whose chunk is no longer marked are skipped.
     marked: VecDeque<Tsn>,
     /// The chunks marked since the last query. `None` if no policy asks for them.
     newly_marked: Option<Vec<Tsn>>,
-    /// User bytes in the ring.
-    user_bytes: u64,
-    /// The chunks that the peer has promised to keep, as offsets from `first`. Their data is freed.
-    released: Ranges,
-    /// Bytes of copies in flight. Their chunks are also in flight on their own paths.
-    copied: u64,
-    /// The highest TSN newly acknowledged so far. A Gap Ack Block raises it; the Cumulative TSN Ack sets it.
-    newest_yet: Option<Tsn>,
     /// The highest TSN that was sent more than once.
     highest_resent: Option<Tsn>,
 }
