@@ -465,6 +465,24 @@ pub enum NoteKind {
         /// Bytes that may be sent in addition to those in flight.
         peer_window: u64,
     },
+    /// A SACK acknowledged chunks of one path in order, and nothing else was in it. It stands for `Acked`, `Window` and `PeerWindow`,
+    /// and is made only if notes are [kept](crate::Noting::Kept).
+    AckedAlone {
+        /// The path.
+        path: PathId,
+        /// The Cumulative TSN Ack Point.
+        cumulative: Tsn,
+        /// The congestion window of the path.
+        cwnd: u64,
+        /// Its slow-start threshold.
+        ssthresh: u64,
+        /// Bytes in flight on it.
+        flight: u64,
+        /// Bytes marked for retransmission on it.
+        marked: u64,
+        /// Bytes that may be sent in addition to those in flight.
+        peer_window: u64,
+    },
     /// A chunk was found missing or timed out, and marked for retransmission.
     Marked {
         /// The path that carried it last.

@@ -272,11 +272,12 @@ impl FlowRecord {
                 path.windows.set(at, [cwnd, ssthresh, flight]);
                 self.peer_window.set(at, [peer_window]);
             }
-            NoteKind::Acked { cumulative } => {
-                if self.first.is_some() {
-                    let number = self.chunk(cumulative);
-                    self.acked.push(at, number);
-                }
+            NoteKind::Acked { cumulative } => self.acknowledged(at, cumulative),
+            NoteKind::AckedAlone { path, cumulative, cwnd, ssthresh, flight, marked, peer_window } => {
+                self.acknowledged(at, cumulative);
+                let place = self.known(path, details, latest);
+                self.paths[place].1.windows.set(at, [cwnd, ssthresh, flight + marked]);
+                self.peer_window.set(at, [peer_window]);
             }
             ref kind => {
                 if let Some((path, detail)) = Detail::of(kind) {
@@ -285,6 +286,13 @@ impl FlowRecord {
                     *latest = None;
                 }
             }
+        }
+    }
+
+    fn acknowledged(&mut self, at: u64, cumulative: Tsn) {
+        if self.first.is_some() {
+            let number = self.chunk(cumulative);
+            self.acked.push(at, number);
         }
     }
 

@@ -14,6 +14,7 @@ mod set;
 mod start;
 mod t3;
 mod view;
+mod windows;
 
 pub(crate) use health::Health;
 pub(crate) use mtu::Mtu;
@@ -28,6 +29,7 @@ use crate::{Config, Duration, Time, Tsn};
 use smallvec::SmallVec;
 
 /// The other state of a path; the facts are in its [`PathView`].
+// What every packet needs stands first: see `Association`.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(crate) struct Path {

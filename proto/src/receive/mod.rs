@@ -37,6 +37,7 @@ const PROVISION: usize = 1 << 16;
 const SMALLEST: u64 = 64;
 
 /// The receiving half of an association.
+// What every packet needs stands first: see `Association`.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(crate) struct Receiver {

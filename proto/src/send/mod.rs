@@ -43,6 +43,7 @@ use routes::Routes;
 const SMALLEST_CUT: u32 = 64;
 
 /// The sending half of an association.
+// What every packet needs stands first: see `Association`.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(crate) struct Sender {

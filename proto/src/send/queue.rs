@@ -8,6 +8,7 @@ use crate::wire::Chunk;
 use crate::wire::chunk::{DATA_HEADER, Data, IDATA_HEADER, padded};
 use crate::{Ssn, Time, Tsn};
 
+// What every packet needs stands first: see `Association`.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(crate) struct SendQueue {

@@ -48,13 +48,36 @@ impl Sender {
     fn hear_plain(&mut self, plain: &PlainSack, sack: &Sack, around: &mut SendContext<'_>) -> Answer {
         let PlainSack { path, result, user_bytes } = plain;
         around.statistics.acknowledged += user_bytes;
-        self.point_advanced(around);
+        let one_note = around.notes.are_kept();
+        if !one_note {
+            self.note_point(around);
+        }
+        self.recoveries.acknowledged(self.outstanding.point(), around.paths);
         self.grow_on(*path, result, true, around);
+        if !one_note {
+            around.paths.note_window(*path, around.now, around.notes);
+        }
         around.paths.ask_for_pairs(around.now);
         around.paths.restart_t3_of(*path, result, around.now);
-        self.hear_window(sack, around);
+        self.hear_window(sack);
+        match one_note {
+            true => self.note_plain(*path, around),
+            false => self.note_peer_window(around),
+        }
+        self.use_window(around);
         self.go_on(around);
         Answer::Plain(*path)
+    }
+
+    /// Records what a plain SACK says, in one note.
+    #[cold]
+    #[inline(never)]
+    fn note_plain(&self, path: PathId, around: &mut SendContext<'_>) {
+        let (cumulative, peer_window) = (self.outstanding.point(), self.peer_window(around.paths));
+        let view = around.paths.view(path);
+        let (cwnd, ssthresh, flight, marked) = (view.window, view.ssthresh, view.flight, view.marked);
+        let note = NoteKind::AckedAlone { path, cumulative, cwnd, ssthresh, flight, marked, peer_window };
+        around.notes.keep(around.now, note);
     }
 
     #[inline(never)]
@@ -67,10 +90,10 @@ impl Sender {
             SackOutcome::News(digest) => digest,
         };
         around.statistics.acknowledged += digest.user_bytes;
-        match digest.advanced {
-            true => self.point_advanced(around),
-            false => self.recoveries.acknowledged(self.outstanding.point(), around.paths),
+        if digest.advanced {
+            self.note_point(around);
         }
+        self.recoveries.acknowledged(self.outstanding.point(), around.paths);
         if around.paths.keeps_order() {
             cold_path();
             self.hear_order(sack, around);
@@ -82,24 +105,29 @@ impl Sender {
         self.undo_spurious(around);
         self.grow_and_mark(&digest, around);
         around.paths.restart_t3(around.now);
-        self.hear_window(sack, around);
+        self.hear_window(sack);
+        self.note_peer_window(around);
+        self.use_window(around);
         Answer::DataOutcome(digest.acked)
     }
 
-    /// The Cumulative TSN Ack Point advanced.
+    /// Records that the Cumulative TSN Ack Point advanced.
     #[inline(always)]
-    fn point_advanced(&mut self, around: &mut SendContext<'_>) {
+    fn note_point(&self, around: &mut SendContext<'_>) {
         let cumulative = self.outstanding.point();
         around.notes.add(around.now, || NoteKind::Acked { cumulative });
-        self.recoveries.acknowledged(cumulative, around.paths);
     }
 
     /// The SACK announces the peer's receive buffer.
     #[inline(always)]
-    fn hear_window(&mut self, sack: &Sack, around: &mut SendContext<'_>) {
+    fn hear_window(&mut self, sack: &Sack) {
         self.a_rwnd = u64::from(sack.a_rwnd);
         self.buffers.heard(self.a_rwnd);
-        self.note_peer_window(around);
+    }
+
+    /// Does what the window that was heard requires.
+    #[inline(always)]
+    fn use_window(&mut self, around: &mut SendContext<'_>) {
         self.answer_probe(around);
         if self.queue.ledger.is_some() || self.queue.interleaving.is_some() {
             cold_path();
@@ -144,6 +172,7 @@ impl Sender {
             if tally.cumulative + tally.gap > 0 {
                 let advanced = if digest.by_association { digest.advanced } else { tally.moved };
                 self.grow_on(id, &tally, advanced, around);
+                around.paths.note_window(id, around.now, around.notes);
             }
         }
         around.paths.ask_for_pairs(around.now);
@@ -181,7 +210,7 @@ impl Sender {
             flight,
             rtt: tally.rtt,
         };
-        around.paths.grow(id, &acked, around.notes);
+        around.paths.grow(id, &acked);
         if around.paths.view(id).estimates.is_some() {
             cold_path();
             around.paths.estimate_from_sack(id, newly, tally.rtt, around.now, around.config);

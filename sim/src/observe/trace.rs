@@ -128,6 +128,12 @@ fn details(note: &NoteKind) -> [Option<(Option<PathId>, Detail)>; 3] {
             let peer_window = Detail::PeerWindow { bytes: peer_window };
             [Some((Some(path), sent)), Some((Some(path), window)), Some((None, peer_window))]
         }
+        NoteKind::AckedAlone { path, cumulative, cwnd, ssthresh, flight, marked, peer_window } => {
+            let acked = Detail::Acked { cumulative: u64::from(cumulative.0) };
+            let window = Detail::Window { cwnd, ssthresh, flight, marked, segments: None };
+            let peer_window = Detail::PeerWindow { bytes: peer_window };
+            [Some((None, acked)), Some((Some(path), window)), Some((None, peer_window))]
+        }
         ref kind => [Detail::of(kind), None, None],
     }
 }
@@ -326,7 +332,7 @@ pub enum Detail {
 
 impl Detail {
     /// A note of SCTP's core, with its path; chunks by their TSNs. `None` for notes that observers are not told, and for
-    /// [`NoteKind::SentAlone`], which stands for several.
+    /// [`NoteKind::SentAlone`] and [`NoteKind::AckedAlone`], which stand for several.
     #[inline(always)]
     pub fn of(note: &NoteKind) -> Option<(Option<PathId>, Detail)> {
         let number = |tsn: &Tsn| u64::from(tsn.0);
@@ -352,7 +358,9 @@ impl Detail {
                 (Some(path), Detail::Received { number: number(tsn), size, cumulative: number(cumulative) })
             }
             NoteKind::Blocked { cause, by } => (by, Detail::Blocked(cause)),
-            NoteKind::MissingReport { .. } | NoteKind::SentAlone { .. } => return None,
+            NoteKind::MissingReport { .. } | NoteKind::SentAlone { .. } | NoteKind::AckedAlone { .. } => {
+                return None;
+            }
         })
     }
 }

@@ -85,6 +85,7 @@ impl Sent {
 }
 
 /// The ring of sent chunks.
+// What every packet needs stands first: see `Association`.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(crate) struct Outstanding {

@@ -1,0 +1,99 @@
+//! What the windows of paths are told, and what they say then.
+
+use super::{PathId, PathState, PathView, Paths, Suspect, Timer};
+use crate::mechanisms::DecayTie;
+use crate::notes::Notes;
+use crate::policy::{Acked, Loss, Lost, Sibling};
+use crate::{Duration, Time};
+
+impl Paths {
+    /// Reports the SACK to a path's window. Makes no note of it.
+    #[inline(always)]
+    pub(crate) fn grow(&mut self, id: PathId, acked: &Acked) {
+        self.renew_siblings(id);
+        self.rest[id.index()].congestion.acked(acked, &self.siblings);
+        self.see_window(id);
+    }
+
+    /// Reports a loss to a path's window.
+    pub(crate) fn cut(&mut self, id: PathId, loss: Loss, now: Time, notes: &mut Notes) {
+        self.renew_siblings(id);
+        let view = self.view(id);
+        let lost = Lost { now, how: loss, outstanding: view.flight + view.marked };
+        self.rest[id.index()].congestion.lost(&lost, &self.siblings);
+        self.note_cut(id, now);
+        self.renew(id, now, notes);
+    }
+
+    /// Reports that a cut of a path's window was needless.
+    pub(crate) fn undo(&mut self, id: PathId, before: Suspect, now: Time, notes: &mut Notes) {
+        self.rest[id.index()].congestion.undo(before.window, before.ssthresh);
+        self.renew(id, now, notes);
+    }
+
+    /// The path works again: its window begins with so many packets.
+    pub(crate) fn reopen(&mut self, id: PathId, packets: u32, now: Time, notes: &mut Notes) {
+        self.rest[id.index()].congestion.reopen(packets);
+        self.renew(id, now, notes);
+    }
+
+    /// Updates the facts that the window of `own` sees: those of its own path and of the active paths.
+    #[inline(always)]
+    fn renew_siblings(&mut self, own: PathId) {
+        self.siblings.clear();
+        if !self.rest[own.index()].congestion.stands_alone() {
+            self.list_siblings(own);
+        }
+    }
+
+    #[inline(never)]
+    fn list_siblings(&mut self, own: PathId) {
+        let seen = |view: &PathView| view.id == own || view.state == PathState::Active;
+        let paths = self.views.iter().zip(&self.rest).filter(|(view, _)| seen(view));
+        self.siblings.extend(paths.map(|(view, path)| Sibling {
+            own: view.id == own,
+            window: view.window,
+            ssthresh: view.ssthresh,
+            flight: view.flight,
+            srtt: view.srtt,
+            loss_distance: path.congestion.loss_distance(),
+        }));
+    }
+
+    /// Whether the decay that is due now must come after the retransmission that T3-rtx of another path causes. Then
+    /// it happens 1 ns later.
+    pub(crate) fn defers_decay(&mut self, id: PathId, now: Time) -> bool {
+        let tie = self.mechanisms.decay_tie == DecayTie::Resend;
+        let defers =
+            tie && (self.t3_expired == now || self.rest.iter().any(|path| path.timers[Timer::T3] <= now));
+        if defers {
+            self.get_mut(id).timers.set(Timer::Idle, now + Duration::from_nanos(1));
+        }
+        defers
+    }
+
+    /// Nothing was sent on this path for an RTO.
+    //= rfc9260#section-7.2.1
+    pub(crate) fn idle(&mut self, id: PathId, notes: &mut Notes) {
+        let (view, path) = (&mut self.views[id.index()], &mut self.rest[id.index()]);
+        let at = path.timers[Timer::Idle];
+        path.idle_rtos += 1;
+        let again = path.congestion.idle(path.idle_rtos);
+        path.timers.set(Timer::Idle, if again { at + view.rto } else { Time::NEVER });
+        self.renew(id, at, notes);
+    }
+
+    /// Copies the values of the window policy into the facts.
+    #[inline(always)]
+    fn see_window(&mut self, id: PathId) {
+        let (view, path) = (&mut self.views[id.index()], &self.rest[id.index()]);
+        view.window = path.cwnd();
+        view.ssthresh = path.congestion.ssthresh();
+    }
+
+    /// The same, with a note.
+    fn renew(&mut self, id: PathId, now: Time, notes: &mut Notes) {
+        self.see_window(id);
+        self.note_window(id, now, notes);
+    }
+}
