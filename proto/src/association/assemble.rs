@@ -98,15 +98,17 @@ impl Association {
     /// Gives the memory of a packet to other associations if this one has nothing to send, and else takes it.
     #[inline]
     pub(crate) fn exchange(&mut self, memory: &mut Spares) {
-        let (from, to, most, least) = match self.sender.is_empty() {
-            true => (&mut self.spares, memory, MAX_EXCHANGED, 1),
-            false => (memory, &mut self.spares, MAX_SPARES, 0),
-        };
-        if from.len() > least
-            && to.len() < most
-            && let Some(packet) = from.pop()
+        if !self.sender.is_empty() {
+            if self.spares.len() < MAX_SPARES
+                && let Some(packet) = memory.pop()
+            {
+                self.spares.push(packet);
+            }
+        } else if self.spares.len() > 1
+            && memory.len() < MAX_EXCHANGED
+            && let Some(packet) = self.spares.pop()
         {
-            to.push(packet);
+            memory.push(packet);
         }
     }
 

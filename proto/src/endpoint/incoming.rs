@@ -93,14 +93,12 @@ impl Endpoint {
     /// Most packets hold data or acknowledgements for the association of the previous packet, on one of its paths.
     /// These need no further checks.
     fn expected(&self, packet: &Packet) -> Option<(usize, PathId)> {
-        let usual = |chunk: &Chunk| matches!(chunk, Chunk::Data(_) | Chunk::Sack(_));
         let index = self.last?;
         let association = self.associations[index].as_deref()?;
         let ports = Ports { source: association.peer_port, destination: self.config.port };
         let its_own = packet.tag == association.local_tag && packet.ports == ports;
         let path = association.paths.of_pair(packet.to, packet.from)?;
-        let plain = !packet.chunks.is_empty() && packet.chunks.iter().all(usual);
-        (its_own && plain).then_some((index, path))
+        (its_own && is_usual(&packet.chunks)).then_some((index, path))
     }
 
     /// Finds the owner of a packet: by our tag, or by the peer's tag where the T bit says so.
@@ -267,5 +265,15 @@ impl Endpoint {
         if self.config.mechanisms.out_of_the_blue == OutOfTheBlue::Abort {
             self.answer(packet, tag, chunk, Purpose::Abort);
         }
+    }
+}
+
+/// Whether these are DATA and SACK chunks only, at least one.
+#[inline(always)]
+fn is_usual(chunks: &[Chunk]) -> bool {
+    let usual = |chunk: &Chunk| matches!(chunk, Chunk::Data(_) | Chunk::Sack(_));
+    match chunks {
+        [alone] => usual(alone),
+        all => !all.is_empty() && all.iter().all(usual),
     }
 }

@@ -195,6 +195,15 @@ impl Endpoint {
         self.run_timers(now);
         match incoming {
             Incoming::Packet(packet) => self.packet(packet, now),
+            other => self.notice(other, now),
+        }
+    }
+
+    /// Handles an input that is no packet.
+    #[cold]
+    fn notice(&mut self, incoming: Incoming, now: Time) {
+        match incoming {
+            Incoming::Packet(packet) => self.packet(packet, now),
             Incoming::Writable(local, true) => self.socket_has_room(local),
             Incoming::Writable(local, false) => self.socket_is_full(local),
             Incoming::Up(local, up) => self.for_all(|a| a.set_up(local, up, now)),
