@@ -423,6 +423,7 @@ impl Paths {
     /// Computes how much each path may carry now: of retransmissions (`marked`) or of new data. Returns the bytes in
     /// flight on all paths, as they were counted for that.
     //= rfc9260#section-7.2.3
+    #[inline(always)]
     pub(crate) fn measure_room(&mut self, marked: bool) -> u64 {
         let one_packet = self.one_packet();
         let rule = if marked { InFlight::Unmarked } else { self.in_flight };
@@ -451,6 +452,11 @@ impl Paths {
         let (view, path) = (&mut self.views[id.index()], &self.rest[id.index()]);
         view.room = room(view, path, count(self.in_flight, view), one_packet);
         view.room
+    }
+
+    /// Whether the windows of all paths that carry data are full.
+    pub(crate) fn are_full(&self) -> bool {
+        self.views.iter().all(|view| view.flight >= view.window || !view.carries())
     }
 
     /// Sets the room of these paths to zero, even if their windows have room.

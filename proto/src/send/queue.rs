@@ -325,6 +325,7 @@ impl SendQueue {
 }
 
 //= rfc9260#section-6.5
+#[inline(always)]
 fn next_ssn(next: &mut Vec<Ssn>, stream: u16, first: Ssn) -> Ssn {
     let stream = usize::from(stream);
     if next.len() <= stream {

@@ -234,6 +234,12 @@ impl Rights {
         self.burst.of == CountOf::Path && self.burst.counting
     }
 
+    /// Whether Max.Burst, if it limits each path, admits a packet of new chunks on this one.
+    #[inline]
+    pub(super) fn admits_on(&self, path: PathId) -> bool {
+        !self.limits_paths() || self.burst.admits(self.burst.on(path))
+    }
+
     /// Closes the paths on which Max.Burst holds back new chunks.
     #[inline]
     pub(super) fn limit_bursts(&self, paths: &mut Paths) {

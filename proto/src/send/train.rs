@@ -64,7 +64,7 @@ impl Sender {
     /// Begins a train, provided that nothing but the path's window, the peer's window and Max.Burst limits the packets of new data
     /// behind this one.
     fn begin_train(&mut self, sent: &PacketPlan, window: u64, alone: bool, around: &SendContext<'_>) {
-        if self.rights.limits_paths() || self.buffers.concern_paths() {
+        if self.buffers.concern_paths() {
             return;
         }
         let usual = sent.why == Why::New && sent.limit == Limit::Window && !self.outstanding.has_marked();
@@ -76,7 +76,10 @@ impl Sender {
         self.train = (stays != Stays::Unknown && carries).then_some(Train {
             path: sent.path,
             waits: stays == Stays::Always,
-            alone: alone && self.queue.joins_equals() && !self.buffers.penalises(),
+            alone: alone
+                && self.queue.joins_equals()
+                && !self.buffers.penalises()
+                && !self.rights.limits_paths(),
             window,
             ready: Ready::default(),
         });
@@ -97,10 +100,10 @@ impl Sender {
             && u64::from(next.1) <= window
         {
             if around.paths.measure_room_of(path) > 0 {
-                if next.1 <= budget && self.rights.may_send() {
+                if next.1 <= budget && self.rights.may_send() && self.rights.admits_on(path) {
                     return NextOfTrain::Load(TrainLoad { path, next, window });
                 }
-            } else if waits {
+            } else if waits || around.paths.are_full() {
                 self.blocked.found(in_the_way(Choice::Send(path), around.paths));
                 return NextOfTrain::Nothing;
             }

@@ -89,7 +89,7 @@ pub enum Choice {
 pub enum Stays {
     /// It must be asked for each packet.
     Unknown,
-    /// As long as the path has room.
+    /// As long as the path has room. While no path has room, it names one that carries data.
     WithRoom,
     /// Also when the path has no room any more, and after SACKs, as long as the states of the paths and the primary path stay
     /// the same.

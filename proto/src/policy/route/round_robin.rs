@@ -21,8 +21,14 @@ impl RoundRobin {
     /// The index of the path at which the turn begins.
     fn start(&self, ask: &Ask, paths: &[PathView]) -> usize {
         let Some((last, event)) = self.last else { return 0 };
-        let at = paths.iter().position(|path| path.id == last).unwrap_or(0);
-        if event == ask.event { at } else { at + 1 }
+        let its = |path: &&PathView| path.id == last;
+        // Most paths stand at the place of their number.
+        let at = match paths.get(last.index()).filter(its) {
+            Some(_) => last.index(),
+            None => paths.iter().position(|path| path.id == last).unwrap_or(0),
+        };
+        let start = if event == ask.event { at } else { at + 1 };
+        if start < paths.len() { start } else { 0 }
     }
 }
 
@@ -32,10 +38,14 @@ impl Route for RoundRobin {
     }
 
     fn choose(&self, ask: &Ask, paths: &[PathView]) -> Choice {
-        let (before, after) = paths.split_at(self.start(ask, paths).min(paths.len()));
-        let in_turn = || after.iter().chain(before).filter(|path| path.carries());
-        match in_turn().find(|path| path.room > 0).or_else(|| in_turn().next()) {
-            Some(path) => Choice::Send(path.id),
+        let (before, after) = paths.split_at(self.start(ask, paths));
+        let mut without_room = None;
+        let with_room = after.iter().chain(before).filter(|path| path.carries()).find(|path| {
+            without_room = without_room.or(Some(path.id));
+            path.room > 0
+        });
+        match with_room.map(|path| path.id).or(without_room) {
+            Some(path) => Choice::Send(path),
             None => match paths.iter().find(|path| path.primary) {
                 Some(primary) => Choice::Send(instead_of(primary.id, paths)),
                 None => Choice::Wait,

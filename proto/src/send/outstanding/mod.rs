@@ -323,6 +323,7 @@ impl Outstanding {
     }
 
     /// Finds the earliest unacknowledged chunk of a path again, starting at the previous one.
+    #[inline(always)]
     fn renew_earliest(&mut self, path: PathId, paths: &mut Paths) {
         let Some(last) = paths.get(path).earliest else { return };
         let view = paths.view(path);

@@ -64,11 +64,8 @@ impl Outstanding {
     ) {
         let mut blocks = said.iter().peekable();
         let mut tsn = self.first;
-        for (offset, sent) in (0..=said.end()).zip(&mut self.ring) {
+        for (offset, sent) in (0..).zip(self.ring.iter_mut().take(said.end() as usize + 1)) {
             while blocks.next_if(|block| block.1 <= offset).is_some() {}
-            if blocks.peek().is_none() && offset > said.end() {
-                break;
-            }
             let named = blocks.peek().is_some_and(|block| block.0 <= offset);
             if sent.unacknowledged() {
                 let (view, path) = paths.both(sent.path);
