@@ -7,6 +7,9 @@ use crate::wire::chunk::Data;
 /// Where a message lies: its index, plus one.
 pub(super) type Slot = NonZeroU32;
 
+/// Memory of so many slots is kept.
+const FEW: usize = 8;
+
 /// Chunks with their positions.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Slots {
@@ -27,12 +30,16 @@ impl Slots {
         u32::try_from(self.held.len()).ok().and_then(Slot::new).expect("fewer than 2³² chunks are held")
     }
 
-    /// Takes the chunk out of a slot that is in use. The memory is returned when nothing waits.
+    /// Takes the chunk out of a slot that is in use. When nothing waits, the memory is returned, unless it is that of a few slots.
     pub(super) fn take(&mut self, slot: Slot) -> (u64, Data) {
         let message = self.held[index(slot)].take().expect("a slot in use");
         self.empty.push(slot);
         if self.empty.len() == self.held.len() {
-            *self = Slots::default();
+            if self.held.capacity() > FEW {
+                *self = Slots::default();
+            }
+            self.held.clear();
+            self.empty.clear();
         }
         message
     }
