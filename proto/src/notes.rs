@@ -110,6 +110,7 @@ impl Notes {
         }
     }
 
+    /// The same while they are reported.
     #[inline(never)]
     fn compare_timers(&mut self, at: Time, timers: impl Iterator<Item = (PathId, Time)>) {
         for (path, expires) in timers {

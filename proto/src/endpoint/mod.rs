@@ -199,7 +199,7 @@ impl Endpoint {
         }
     }
 
-    /// Handles an input that is no packet.
+    /// The same for an input that is no packet. Packets are much more frequent.
     #[cold]
     fn notice(&mut self, incoming: Incoming, now: Time) {
         match incoming {

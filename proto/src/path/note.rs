@@ -17,6 +17,7 @@ impl Paths {
         }
     }
 
+    /// The same while notes are recorded.
     #[inline(never)]
     fn tell_window(&self, id: PathId, now: Time, notes: &mut Notes) {
         notes.add(now, || {

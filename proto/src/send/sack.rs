@@ -60,20 +60,21 @@ impl Sender {
         around.paths.ask_for_pairs(around.now);
         around.paths.restart_t3_of(*path, result, around.now);
         self.hear_window(sack);
+        let peer_window = self.peer_window(around.paths);
         match one_note {
-            true => self.note_plain(*path, around),
-            false => self.note_peer_window(around),
+            true => self.note_plain(*path, peer_window, around),
+            false => around.notes.add(around.now, || NoteKind::PeerWindow { bytes: peer_window }),
         }
         self.use_window(around);
-        self.go_on(around);
+        self.go_on(peer_window, around);
         Answer::Plain(*path)
     }
 
     /// Records what a plain SACK says, in one note.
     #[cold]
     #[inline(never)]
-    fn note_plain(&self, path: PathId, around: &mut SendContext<'_>) {
-        let (cumulative, peer_window) = (self.outstanding.point(), self.peer_window(around.paths));
+    fn note_plain(&self, path: PathId, peer_window: u64, around: &mut SendContext<'_>) {
+        let cumulative = self.outstanding.point();
         let view = around.paths.view(path);
         let (cwnd, ssthresh, flight, marked) = (view.window, view.ssthresh, view.flight, view.marked);
         let note = NoteKind::AckedAlone { path, cumulative, cwnd, ssthresh, flight, marked, peer_window };
@@ -221,6 +222,7 @@ impl Sender {
         }
     }
 
+    /// Tells the routes what the SACK acknowledged on a path.
     #[inline(never)]
     fn tell_routes_acked(&mut self, path: &PathView, acked: &Acked) {
         for route in [&mut self.routes.new, &mut self.routes.fast, &mut self.routes.timeout] {

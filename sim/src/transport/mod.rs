@@ -219,7 +219,7 @@ macro_rules! whichever {
     };
 }
 
-// The engine calls these several times for each packet.
+// The engine calls these several times for each packet. Most packets are SCTP's, so its agents are asked in place and the others apart.
 impl Agent for End {
     fn handle(&mut self, now: Time, frame: Frame) {
         whichever!(self, agent => agent.handle(now, frame));
@@ -241,7 +241,7 @@ impl Agent for End {
     fn poll(&mut self, now: Time) -> Output {
         match self {
             End::Sctp(agent) => agent.poll(now),
-            other => other.poll_any(now),
+            other => other.poll_apart(now),
         }
     }
 
@@ -253,7 +253,7 @@ impl Agent for End {
     fn stage(&self) -> Stage {
         match self {
             End::Sctp(agent) => agent.stage(),
-            other => other.stage_of_any(),
+            other => other.stage_apart(),
         }
     }
 
@@ -280,12 +280,12 @@ impl Agent for End {
 
 impl End {
     #[inline(never)]
-    fn poll_any(&mut self, now: Time) -> Output {
+    fn poll_apart(&mut self, now: Time) -> Output {
         whichever!(self, agent => agent.poll(now))
     }
 
     #[inline(never)]
-    fn stage_of_any(&self) -> Stage {
+    fn stage_apart(&self) -> Stage {
         whichever!(self, agent => agent.stage())
     }
 

@@ -191,7 +191,7 @@ impl Line {
         Frame::new(Body::Sctp(packet), size, hop)
     }
 
-    /// The beginning of a packet's route.
+    /// The beginning of the route of a packet that does not take the first one used.
     #[inline(never)]
     fn route(&mut self, packet: &Packet) -> u32 {
         let (from, to) = (&packet.from, &packet.to);
