@@ -374,6 +374,7 @@ impl Receiver {
     /// chunk fills a lower place. If there are too many chunks, this is done only for the chunk that is next in
     /// order. A chunk that was acknowledged for good is never dropped.
     //= rfc9260#section-6.2
+    #[inline(always)]
     fn make_room(&mut self, tsn: Tsn, chunk: Held) -> bool {
         if tsn.distance_from(self.cumulative()) > self.reach {
             return false;

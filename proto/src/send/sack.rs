@@ -60,21 +60,23 @@ impl Sender {
         around.paths.ask_for_pairs(around.now);
         around.paths.restart_t3_of(*path, result, around.now);
         self.hear_window(sack);
-        let peer_window = self.peer_window(around.paths);
+        self.go_on(around);
         match one_note {
-            true => self.note_plain(*path, peer_window, around),
-            false => around.notes.add(around.now, || NoteKind::PeerWindow { bytes: peer_window }),
+            true => self.note_plain(*path, around),
+            false => self.note_peer_window(around),
         }
         self.use_window(around);
-        self.go_on(peer_window, around);
         Answer::Plain(*path)
     }
 
     /// Records what a plain SACK says, in one note.
     #[cold]
     #[inline(never)]
-    fn note_plain(&self, path: PathId, peer_window: u64, around: &mut SendContext<'_>) {
+    fn note_plain(&self, path: PathId, around: &mut SendContext<'_>) {
         let cumulative = self.outstanding.point();
+        let known = self.train.map(|train| train.window);
+        let peer_window = known.unwrap_or_else(|| self.peer_window(around.paths));
+        debug_assert_eq!(peer_window, self.peer_window(around.paths));
         let view = around.paths.view(path);
         let (cwnd, ssthresh, flight, marked) = (view.window, view.ssthresh, view.flight, view.marked);
         let note = NoteKind::AckedAlone { path, cumulative, cwnd, ssthresh, flight, marked, peer_window };

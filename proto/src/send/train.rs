@@ -41,11 +41,11 @@ impl Sender {
 
     /// A plain SACK was processed: a train that waits for room goes on with what the peer's window is now.
     #[inline]
-    pub(super) fn go_on(&mut self, peer_window: u64, around: &SendContext<'_>) {
+    pub(super) fn go_on(&mut self, around: &SendContext<'_>) {
         let Some(train) = self.train else { return };
         let as_before = !self.probing && !self.rights.limits_paths() && !around.paths.is_asking();
         self.train = (as_before && train.alone && train.waits).then(|| Train {
-            window: peer_window,
+            window: self.peer_window(around.paths),
             ready: Ready::default(),
             ..train
         });
