@@ -46,6 +46,7 @@ impl Paths {
         }
     }
 
+    /// The same for a window that looks at other paths.
     #[inline(never)]
     fn list_siblings(&mut self, own: PathId) {
         let seen = |view: &PathView| view.id == own || view.state == PathState::Active;

@@ -254,6 +254,7 @@ impl Sender {
         }
     }
 
+    /// The same if no train waits for room.
     #[inline(never)]
     fn settle_anew(&mut self, around: &mut SendContext<'_>) {
         self.uncouple();

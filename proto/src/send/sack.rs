@@ -74,6 +74,7 @@ impl Sender {
     #[inline(never)]
     fn note_plain(&self, path: PathId, around: &mut SendContext<'_>) {
         let cumulative = self.outstanding.point();
+        // A train that goes on has just computed it.
         let known = self.train.map(|train| train.window);
         let peer_window = known.unwrap_or_else(|| self.peer_window(around.paths));
         debug_assert_eq!(peer_window, self.peer_window(around.paths));

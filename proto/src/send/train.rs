@@ -104,6 +104,7 @@ impl Sender {
                     return NextOfTrain::Load(TrainLoad { path, next, window });
                 }
             } else if waits || around.paths.are_full() {
+                // The route would name this path again, or another one without room.
                 self.blocked.found(in_the_way(Choice::Send(path), around.paths));
                 return NextOfTrain::Nothing;
             }

@@ -229,6 +229,7 @@ impl Agent for End {
     fn handle_with(&mut self, memory: &mut Spares, now: Time, frame: Frame) {
         match self {
             End::Sctp(agent) => agent.handle_with(memory, now, frame),
+            // No other agent exchanges memory.
             other => other.handle(now, frame),
         }
     }

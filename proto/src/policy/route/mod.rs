@@ -38,7 +38,8 @@ pub trait Route: CloneRoute + Debug + Send {
     fn sent(&mut self, _ask: &Ask, _path: PathId) {}
     /// A SACK acknowledged data of this path.
     fn acked(&mut self, _path: &PathView, _acked: &Acked) {}
-    /// Whether it must be told what SACKs acknowledge. A route without an [`acked`](Self::acked) of its own need not be.
+    /// Whether it must be told what SACKs acknowledge. A route without an [`acked`](Self::acked) of its own need not be. It is asked once,
+    /// when the association begins. A route that answers `false` is still told if another route of the association must be.
     fn hears_sacks(&self) -> bool {
         true
     }
@@ -89,7 +90,7 @@ pub enum Choice {
 pub enum Stays {
     /// It must be asked for each packet.
     Unknown,
-    /// As long as the path has room. While no path has room, it names one that carries data.
+    /// As long as the path has room. While no path has room, the route names one that carries data.
     WithRoom,
     /// Also when the path has no room any more, and after SACKs, as long as the states of the paths and the primary path stay
     /// the same.
