@@ -10,6 +10,7 @@
 
 mod address;
 mod cause;
+mod checksum;
 pub mod chunk;
 mod copies;
 mod error;

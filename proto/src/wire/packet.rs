@@ -4,18 +4,15 @@ use std::hint::cold_path;
 use std::net::{IpAddr, Ipv4Addr};
 
 use bytes::{Bytes, BytesMut};
-use crc32c::{crc32c, crc32c_append};
 use smallvec::SmallVec;
 
+use super::checksum::{CHECKSUM, checksum};
 use super::chunk::padded;
 use super::reader::Reader;
 use super::{Address, Chunk, Copies, DecodeError, EncodeError};
 
 /// Bytes of the common header.
 pub const HEADER: usize = 12;
-
-/// Position of the checksum in the header.
-const CHECKSUM: std::ops::Range<usize> = 8..HEADER;
 
 /// The SCTP ports of a packet.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
@@ -125,11 +122,9 @@ impl Packet {
     pub fn encode(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
         let start = out.len();
         self.encode_without_checksum(out)?;
-        //= rfc9260#section-6.8
-        //= rfc9260#appendix-A
         // The CRC is sent with its lowest byte first, unlike all other fields.
         let packet = &mut out[start..];
-        let checksum = crc32c(packet);
+        let checksum = checksum(packet);
         packet[CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
         Ok(())
     }
@@ -241,19 +236,12 @@ const MOST_SKIPPED: u32 = 32;
 
 //= rfc9260#section-6.8
 fn verify(bytes: &[u8]) -> Result<(), DecodeError> {
-    let computed = received_checksum(bytes)?;
-    let packet = &bytes[CHECKSUM];
-    let found = u32::from_le_bytes([packet[0], packet[1], packet[2], packet[3]]);
+    let Some(&[.., a, b, c, d]) = bytes.first_chunk::<HEADER>() else {
+        return Err(DecodeError::TooShort { size: bytes.len() });
+    };
+    let found = u32::from_le_bytes([a, b, c, d]);
+    let computed = checksum(bytes);
     if found == computed { Ok(()) } else { Err(DecodeError::Checksum { found, computed }) }
-}
-
-/// The CRC32c that these bytes should carry. It is computed over all of them, with zero in place of the checksum.
-fn received_checksum(bytes: &[u8]) -> Result<u32, DecodeError> {
-    let (header, chunks) =
-        bytes.split_first_chunk::<HEADER>().ok_or(DecodeError::TooShort { size: bytes.len() })?;
-    let mut header = *header;
-    header[CHECKSUM].fill(0);
-    Ok(crc32c_append(crc32c(&header), chunks))
 }
 
 /// The sum of the encoded lengths of chunks with their padding.

@@ -6,8 +6,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use bytes::{Bytes, BytesMut};
 use smallvec::{SmallVec, smallvec};
 
+use super::checksum::{CHECKSUM, checksum};
 use super::chunk::{Abort, Bare, Data, GapBlock, Heartbeat, Init, Sack, Unknown};
-use super::{Address, Cause, Chunk, Copies, DecodeError, Ecn, EncodeError, Packet, Param, Ports};
+use super::{Address, Cause, Chunk, Copies, DecodeError, Ecn, EncodeError, HEADER, Packet, Param, Ports};
 use crate::{Ssn, Tsn};
 
 const HERE: Address = Address::ip(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)));
@@ -57,11 +58,33 @@ fn chunks(text: &str) -> Result<Vec<Chunk>, DecodeError> {
     Ok(packet.chunks.into_vec())
 }
 
+/// The CRC32c of a packet by the crate, with zeros in place of its checksum.
+fn crc32c_of(packet: &[u8]) -> u32 {
+    crc32c::crc32c(&[&packet[..8], &[0; 4], &packet[HEADER..]].concat())
+}
+
 //= rfc9260#section-6.8
 //= rfc9260#appendix-A
 #[test]
 fn the_checksum_is_crc32c() {
     assert_eq!(crc32c::crc32c(b"123456789"), 0xe306_9283);
+    let bytes: Vec<u8> = (0..6000_u32).map(|n| (n.wrapping_mul(0x9e37_79b9) >> 21) as u8).collect();
+    for length in HEADER..5000 {
+        // At each place beside a multiple of eight.
+        let packet = &bytes[length % 9..][..length];
+        assert_eq!(checksum(packet), crc32c_of(packet), "{length} bytes");
+    }
+}
+
+#[test]
+fn every_bit_but_those_of_the_checksum_changes_the_checksum() {
+    let mut packet = [0x5a; 1452];
+    let whole = checksum(&packet);
+    for bit in 0..packet.len() * 8 {
+        packet[bit / 8] ^= 1 << (bit % 8);
+        assert_eq!(checksum(&packet) == whole, CHECKSUM.contains(&(bit / 8)), "bit {bit}");
+        packet[bit / 8] ^= 1 << (bit % 8);
+    }
 }
 
 #[test]
