@@ -70,10 +70,16 @@ impl Association {
     }
 
     /// An empty packet, in the memory of an arrived packet if there is one.
-    #[inline(always)]
     fn empty(&mut self, path: PathId) -> Box<Packet> {
-        let mut packet = self.take_spare().unwrap_or_default();
+        let mut packet = self.addressed(path);
         packet.clear();
+        packet
+    }
+
+    /// The same, but the chunks of the arrived packet are still in it.
+    #[inline(always)]
+    fn addressed(&mut self, path: PathId) -> Box<Packet> {
+        let mut packet = self.take_spare().unwrap_or_default();
         let view = self.paths.view(path);
         (packet.from, packet.to) = (view.local, view.remote);
         packet.ports = Ports { source: self.config.port, destination: self.peer_port };
@@ -265,9 +271,9 @@ impl Association {
         let budget = self.paths.smallest_pmdcs();
         let (sender, mut around, _) = self.sending(now);
         let path = sender.next_alone(budget, &mut around)?;
-        let mut packet = self.empty(path);
+        let mut packet = self.addressed(path);
         let (sender, mut around, chance) = self.sending(now);
-        sender.fill_alone(path, budget, &mut packet.chunks, &mut around, chance);
+        sender.fill_alone(path, budget, &mut packet, &mut around, chance);
         self.wish_for_sack(&mut packet);
         Some((packet, path))
     }
@@ -302,9 +308,9 @@ impl Association {
             };
         };
         let alone = !(owed || self.extended.is_some() || !self.state.sends_data() || self.has_control());
-        let mut packet = self.empty(load.path);
+        let mut packet = self.addressed(load.path);
         let (sender, mut around, chance) = self.sending(now);
-        sender.fill(&load, (budget, alone), &mut packet.chunks, &mut around, chance);
+        sender.fill(&load, (budget, alone), &mut packet, &mut around, chance);
         let pmdcs = self.paths.view(load.path).pmdcs as usize;
         let oversize = load.why != Why::New && packet.size() > HEADER + pmdcs;
         self.wish_for_sack(&mut packet);
@@ -399,8 +405,8 @@ impl Association {
     fn sack_alone(&mut self) -> Built {
         let path = self.open_path(self.receiver.from);
         let sack = self.take_sack(path);
-        let mut packet = self.empty(path);
-        packet.chunks.push(sack);
+        let mut packet = self.addressed(path);
+        packet.hold(sack);
         (packet, Reason { purpose: Purpose::Sack, path: Some(path), limit: Limit::Control, oversize: false })
     }
 }

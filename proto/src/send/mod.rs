@@ -31,7 +31,7 @@ use crate::policy::{Ask, Choice, PolicyError, Why};
 use crate::rules::{NewData, ResendPath};
 use crate::send::outstanding::Outstanding;
 use crate::send::queue::SendQueue;
-use crate::wire::Chunk;
+use crate::wire::{Chunk, Packet};
 use crate::{Config, Policies, Ssn, Time, Tsn};
 use blocked::{BlockedClock, in_the_way};
 use buffers::Buffers;
@@ -295,31 +295,26 @@ impl Sender {
             .or_else(|| self.reinjection(budget, around))
     }
 
-    /// Puts the chunks of a load into its packet, at most `budget` bytes. `alone`: nothing but data can be due.
+    /// Puts the chunks of a load into its packet, at most `budget` bytes, in place of those that are in it. `alone`: nothing but data can
+    /// be due.
     #[inline(always)]
     pub(crate) fn fill(
         &mut self,
         load: &PacketPlan,
         (budget, alone): (u32, bool),
-        chunks: &mut SmallVec<[Chunk; 2]>,
+        packet: &mut Packet,
         around: &mut SendContext<'_>,
         chance: &mut ChaCha8Rng,
     ) {
         let Ask { size, peer_window: mut window, .. } = load.ask;
-        match (load.why, load.ask.last) {
-            (Why::Reinjected, _) => self.send_copy(load, chunks, around),
-            (Why::TailProbe, Some(_)) => self.send_tail_again(&load.ask, load.path, chunks, around),
-            (_, Some(_)) => self.resend_from(load.ask.tsn, load.path, budget, chunks, around),
-            (Why::New, None)
-                if size == budget
-                    && self.queue.joins_equals()
-                    && self.send_whole(load.path, budget, chunks, around) =>
-            {
-                let Ask { tsn, why, .. } = load.ask;
-                around.notes.add(around.now, || NoteKind::Sent { path: load.path, tsn, size, why });
-                window -= u64::from(size);
-            }
-            (_, None) => window = self.send_new(load, budget, chunks, around),
+        let may_be_whole = load.why == Why::New && load.ask.last.is_none() && size == budget;
+        if may_be_whole && self.queue.joins_equals() && self.send_whole(load.path, budget, packet, around) {
+            let Ask { tsn, why, .. } = load.ask;
+            around.notes.add(around.now, || NoteKind::Sent { path: load.path, tsn, size, why });
+            window -= u64::from(size);
+        } else {
+            packet.clear();
+            window = self.fill_any(load, budget, &mut packet.chunks, around);
         }
         if load.why == Why::TailProbe {
             let again = load.ask.last.is_some();
@@ -334,6 +329,24 @@ impl Sender {
         self.couple(load, window, alone, around);
         around.paths.note_window(load.path, around.now, around.notes);
         self.note_peer_window(around);
+    }
+
+    /// Puts the chunks of any load into an empty packet. Returns what new data leaves of the peer's window.
+    #[inline]
+    fn fill_any(
+        &mut self,
+        load: &PacketPlan,
+        budget: u32,
+        chunks: &mut SmallVec<[Chunk; 2]>,
+        around: &mut SendContext<'_>,
+    ) -> u64 {
+        match (load.why, load.ask.last) {
+            (Why::Reinjected, _) => self.send_copy(load, chunks, around),
+            (Why::TailProbe, Some(_)) => self.send_tail_again(&load.ask, load.path, chunks, around),
+            (_, Some(_)) => self.resend_from(load.ask.tsn, load.path, budget, chunks, around),
+            (_, None) => return self.send_new(load, budget, chunks, around),
+        }
+        load.ask.peer_window
     }
 
     /// A packet of marked chunks: one by a granted right, or as many as the room allows.

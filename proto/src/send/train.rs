@@ -6,7 +6,6 @@ use std::hint::cold_path;
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
-use smallvec::SmallVec;
 
 use super::blocked::in_the_way;
 use super::rights::Ready;
@@ -14,7 +13,7 @@ use super::{NextOfTrain, PacketPlan, SendContext, Sender, Train, TrainLoad};
 use crate::output::{Limit, NoteKind};
 use crate::path::Paths;
 use crate::policy::{Choice, Stays, Why};
-use crate::wire::Chunk;
+use crate::wire::{Chunk, Packet};
 use crate::{PathId, Time};
 
 impl Sender {
@@ -158,20 +157,20 @@ impl Sender {
         Ready { packets: by_room.min(by_rest).min(by_burst), fills: by_room < by_rest && by_room <= by_burst }
     }
 
-    /// Puts its chunks into a packet of a train that goes alone, at most `budget` bytes.
+    /// Puts its chunks into a packet of a train that goes alone, at most `budget` bytes, in place of those that are in it.
     #[inline(always)]
     pub(crate) fn fill_alone(
         &mut self,
         path: PathId,
         budget: u32,
-        chunks: &mut SmallVec<[Chunk; 2]>,
+        packet: &mut Packet,
         around: &mut SendContext<'_>,
         chance: &mut ChaCha8Rng,
     ) {
-        let whole = self.send_whole(path, budget, chunks, around);
+        let whole = self.send_whole(path, budget, packet, around);
         let left = match whole {
             true => self.train.map_or(0, |train| train.window) - u64::from(budget),
-            false => self.send_any(path, budget, chunks, around),
+            false => self.send_any(path, budget, packet, around),
         };
         if let Some(train) = &mut self.train {
             train.window = left;
@@ -208,7 +207,7 @@ impl Sender {
         &mut self,
         path: PathId,
         budget: u32,
-        chunks: &mut SmallVec<[Chunk; 2]>,
+        packet: &mut Packet,
         around: &mut SendContext<'_>,
     ) -> bool {
         let tsn = self.outstanding.next_tsn();
@@ -216,7 +215,7 @@ impl Sender {
         self.in_use = path;
         self.rights.sent_new(path);
         self.outstanding.push(data, budget, path, around.paths, around.now);
-        chunks.push(Chunk::Data(sent));
+        packet.hold(Chunk::Data(sent));
         true
     }
 
@@ -226,13 +225,14 @@ impl Sender {
         &mut self,
         path: PathId,
         budget: u32,
-        chunks: &mut SmallVec<[Chunk; 2]>,
+        packet: &mut Packet,
         around: &mut SendContext<'_>,
     ) -> u64 {
+        packet.clear();
         let next = self.queue.peek(around.paths.smallest_pmdcs());
         let (Some(Train { window, .. }), Some(next)) = (self.train, next) else { return 0 };
         let ask = self.ask_new(next, Why::New, window);
         let load = PacketPlan { path, why: Why::New, limit: Limit::Window, ask };
-        self.send_new(&load, budget, chunks, around)
+        self.send_new(&load, budget, &mut packet.chunks, around)
     }
 }

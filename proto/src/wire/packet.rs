@@ -80,19 +80,25 @@ impl Default for Packet {
 
 impl Packet {
     /// Drops the chunks.
-    // The usual packet holds one of these two. To drop any chunk takes longer.
     #[inline(always)]
     pub(crate) fn clear(&mut self) {
-        match self.chunks.pop() {
-            Some(Chunk::Data(data)) => drop(data),
-            Some(Chunk::Sack(sack)) => drop(sack),
-            None => return,
-            Some(other) => drop(other),
+        if let Some(last) = self.chunks.pop() {
+            dispose(last);
         }
         if !self.chunks.is_empty() {
             cold_path();
             self.chunks.clear();
         }
+    }
+
+    /// Holds this chunk and no other from now on.
+    #[inline(always)]
+    pub(crate) fn hold(&mut self, chunk: Chunk) {
+        if let [only] = &mut self.chunks[..] {
+            return dispose(std::mem::replace(only, chunk));
+        }
+        self.clear();
+        self.chunks.push(chunk);
     }
 
     /// Encoded length in bytes: the common header and every chunk with its padding, without IP.
@@ -242,6 +248,17 @@ fn verify(bytes: &[u8]) -> Result<(), DecodeError> {
     let found = u32::from_le_bytes([a, b, c, d]);
     let computed = checksum(bytes);
     if found == computed { Ok(()) } else { Err(DecodeError::Checksum { found, computed }) }
+}
+
+/// Drops a chunk.
+// The usual packet holds one of these two. To drop any chunk takes longer.
+#[inline(always)]
+fn dispose(chunk: Chunk) {
+    match chunk {
+        Chunk::Data(data) => drop(data),
+        Chunk::Sack(sack) => drop(sack),
+        other => drop(other),
+    }
 }
 
 /// The sum of the encoded lengths of chunks with their padding.
