@@ -147,9 +147,14 @@ impl Paths {
     }
 
     /// The path of this pair of addresses.
+    #[inline(always)]
     pub(crate) fn of_pair(&self, local: Address, remote: Address) -> Option<PathId> {
-        let same = |p: &&PathView| p.remote == remote && p.local == local && p.state != PathState::Removed;
-        self.views.iter().find(same).map(|p| p.id)
+        for view in &self.views {
+            if view.remote == remote && view.local == local && view.state != PathState::Removed {
+                return Some(view.id);
+            }
+        }
+        None
     }
 
     /// A path to this peer address.

@@ -183,26 +183,28 @@ impl Line {
     #[inline(always)]
     pub(super) fn frame(&mut self, packet: Box<Packet>) -> Frame {
         let size = packet.size() as u32 + self.header;
-        let hop = match self.used.first() {
-            Some((from, to, hop)) if (from, to) == (&packet.from, &packet.to) => *hop,
-            _ => self.route(&packet),
-        };
+        let hop = self.known_route(&packet).unwrap_or_else(|| self.route(&packet));
         let packet = if self.wire { through_the_codec(packet) } else { packet };
         Frame::new(Body::Sctp(packet), size, hop)
     }
 
-    /// The beginning of the route of a packet that does not take the first one used.
-    #[inline(never)]
-    fn route(&mut self, packet: &Packet) -> u32 {
-        let (from, to) = (&packet.from, &packet.to);
-        match self.used.iter().skip(1).find(|(local, remote, _)| local == from && remote == to) {
-            Some((.., hop)) => *hop,
-            None => {
-                let hop = self.ways.route(*from, *to);
-                self.used.push((*from, *to, hop));
-                hop
+    /// The beginning of the route of a packet, if another one had the same addresses.
+    #[inline(always)]
+    fn known_route(&self, packet: &Packet) -> Option<u32> {
+        for (from, to, hop) in &self.used {
+            if *from == packet.from && *to == packet.to {
+                return Some(*hop);
             }
         }
+        None
+    }
+
+    /// The same for the first packet between its addresses.
+    #[cold]
+    fn route(&mut self, packet: &Packet) -> u32 {
+        let hop = self.ways.route(packet.from, packet.to);
+        self.used.push((packet.from, packet.to, hop));
+        hop
     }
 
     /// Whether packets between these addresses are its own.
