@@ -196,8 +196,8 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         self.ahead.stop = stop;
         self.look_ahead();
         while let Some((time, turn, entity)) = self.next(stop) {
-            let turns = self.agenda.round(self.now).is_some();
-            assert!(time >= self.now || turns, "time went back from {:?} to {time:?}", self.now);
+            let in_order = time >= self.now || self.agenda.round(self.now).is_some();
+            assert!(in_order, "time went back from {:?} to {time:?}", self.now);
             (self.now, self.turn) = (time, turn);
             if entity == self.pause_entity() {
                 cold_path();

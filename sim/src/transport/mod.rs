@@ -183,9 +183,12 @@ impl Body {
     /// Whether it has user data.
     pub(crate) fn has_data(&self) -> bool {
         match self {
-            Body::Sctp(packet) => {
-                packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Data(_) | Chunk::IData(_)))
-            }
+            Body::Sctp(packet) => match &packet.chunks[..] {
+                // The usual packets hold one of these two.
+                [Chunk::Data(_)] => true,
+                [Chunk::Sack(_)] => false,
+                all => all.iter().any(|chunk| matches!(chunk, Chunk::Data(_) | Chunk::IData(_))),
+            },
             Body::Tcp(packet) => packet.segment.length > 0,
             Body::Datagram(_) | Body::Raw(_) => true,
             Body::Foreign(carried) => carried.packet.has_data,

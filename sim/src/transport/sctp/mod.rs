@@ -244,19 +244,23 @@ impl Agent for SctpAgent {
     #[inline(always)]
     fn handle(&mut self, now: Time, frame: Frame) {
         let Body::Sctp(packet) = frame.body else { return };
-        let its = match self.striped() {
-            true => self.lines.iter().position(|line| line.joins(packet.to, packet.from)),
-            false => Some(0),
+        let line = match &mut self.lines[..] {
+            [line] => line,
+            lines => match lines.iter_mut().find(|line| line.joins(packet.to, packet.from)) {
+                Some(line) => line,
+                None => return,
+            },
         };
-        let Some(line) = its.map(|its| &mut self.lines[its]) else { return };
         line.handle(now, packet);
         let Application::Reader(sink) = &mut self.application else { return };
-        if let Some(discarded) = line.take_discarded() {
-            sink.took(now, discarded.bytes as usize);
-        }
-        if line.is_readable() {
-            cold_path();
-            self.arrived(now);
+        match line.take_discarded() {
+            // A message is only counted while nothing waits to be read.
+            Some(discarded) => sink.took(now, discarded.bytes as usize),
+            None if line.is_readable() => {
+                cold_path();
+                self.arrived(now);
+            }
+            None => {}
         }
     }
 
