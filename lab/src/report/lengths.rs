@@ -12,6 +12,7 @@ pub(super) fn come(points: &mut Points<u32>, stays: &[Stay], before: usize) {
     for come in before..stays.len() {
         let at = stays[come].at.as_nanos();
         if at >= points.open.end {
+            set_last(points, &stays[before..come], come - left);
             left = one_by_one(points, &stays[..=come], left);
             points.open.compare_all();
             (low, high) = (points.open.low.1, points.open.high.1);
@@ -32,7 +33,14 @@ pub(super) fn come(points: &mut Points<u32>, stays: &[Stay], before: usize) {
                 points.open.high = (at, high);
             }
         }
-        points.open.last = (at, length + 1);
+    }
+    set_last(points, &stays[before..], stays.len() - left);
+}
+
+/// The last of these packets has come, to a queue that is so long then.
+fn set_last(points: &mut Points<u32>, came: &[Stay], length: usize) {
+    if let Some(last) = came.last() {
+        points.open.last = (last.at.as_nanos(), length as u32);
     }
 }
 
