@@ -13,7 +13,7 @@ run:
 	cargo run --profile quick --package anabranch -- run scenarios/headline.toml \
 		--vary flow.download.sctp.retransmit=same,alternate,timeout-alternate
 
-# The fastest program, target/profile-guided/anabranch: built by a profile that the scenarios make (needs rustup's component llvm-tools; without it
+# The fastest program, target/profile-guided/anabranch: built by a profile that the scenarios and UDP make (needs rustup's component llvm-tools; without it
 # a plain release build).
 release:
 	bench/release

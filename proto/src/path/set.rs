@@ -149,6 +149,7 @@ impl Paths {
     /// The path of this pair of addresses.
     #[inline(always)]
     pub(crate) fn of_pair(&self, local: Address, remote: Address) -> Option<PathId> {
+        // A loop is compiled in place. `find` would be a function of its own, called for every packet.
         for view in &self.views {
             if view.remote == remote && view.local == local && view.state != PathState::Removed {
                 return Some(view.id);

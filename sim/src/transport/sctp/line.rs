@@ -191,6 +191,7 @@ impl Line {
     /// The beginning of the route of a packet, if another one had the same addresses.
     #[inline(always)]
     fn known_route(&self, packet: &Packet) -> Option<u32> {
+        // A loop is compiled in place. `find` would be a function of its own, called for every packet.
         for (from, to, hop) in &self.used {
             if *from == packet.from && *to == packet.to {
                 return Some(*hop);
@@ -199,7 +200,7 @@ impl Line {
         None
     }
 
-    /// The same for the first packet between its addresses.
+    /// The beginning of the route of the first packet between its addresses.
     #[cold]
     fn route(&mut self, packet: &Packet) -> u32 {
         let hop = self.ways.route(packet.from, packet.to);
