@@ -72,6 +72,14 @@ pub struct Reason {
     pub oversize: bool,
 }
 
+impl Reason {
+    /// The reason of a packet with nothing but a SACK.
+    #[inline(always)]
+    pub(crate) fn of_sack(path: PathId) -> Self {
+        Reason { purpose: Purpose::Sack, path: Some(path), limit: Limit::Control, oversize: false }
+    }
+}
+
 /// The purpose of a packet; of several purposes, the first in this list.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Purpose {

@@ -278,16 +278,25 @@ impl Association {
         Some((packet, path))
     }
 
+    /// Whether a SACK is due, and nothing else can be: the usual packet of an end that only receives.
+    #[inline(always)]
+    pub(super) fn owes_sack_alone(&self) -> bool {
+        self.receiver.schedule.now
+            && self.sender.is_empty()
+            && self.state.receives_data()
+            && self.extended.is_none()
+            && !self.has_control()
+    }
+
     /// A SACK that is due, data, or both in one packet.
     //= rfc9260#section-6.1
     #[inline(always)]
     fn next_load(&mut self, now: Time) -> Option<Built> {
         let due = self.receiver.schedule.now && self.state.receives_data();
-        // An end that only receives has nothing else to check.
-        if !self.state.sends_data() || (self.extended.is_none() && self.sender.is_empty()) {
-            return due.then(|| self.sack_alone());
+        match self.state.sends_data() && !(self.extended.is_none() && self.sender.is_empty()) {
+            true => self.next_data(due, now),
+            false => due.then(|| self.built_sack()),
         }
-        self.next_data(due, now)
     }
 
     /// The same for an end that may have data to send. `due`: whether a SACK is.
@@ -303,7 +312,7 @@ impl Association {
         let (sender, mut around, _) = self.sending(now);
         let Some(load) = sender.next_load(budget, &mut around) else {
             return match forward {
-                0 => due.then(|| self.sack_alone()),
+                0 => due.then(|| self.built_sack()),
                 _ => Some(self.forward_alone(limit, now)),
             };
         };
@@ -380,7 +389,7 @@ impl Association {
         congestion.map_or(0, Congestion::echo_size)
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn take_sack(&mut self, path: PathId) -> Chunk {
         self.take_sack_within(self.sack_limit(path))
     }
@@ -399,14 +408,22 @@ impl Association {
         }
     }
 
-    /// A SACK in a packet of its own, sent to the source of the data.
+    fn built_sack(&mut self) -> Built {
+        let (packet, path) = self.sack_alone();
+        (packet, Reason::of_sack(path))
+    }
+
+    /// A SACK in a packet of its own, sent to the source of the data. Returns the packet and its path.
     //= rfc9260#section-6.4
     #[inline(never)]
-    fn sack_alone(&mut self) -> Built {
+    pub(super) fn sack_alone(&mut self) -> (Box<Packet>, PathId) {
         let path = self.open_path(self.receiver.from);
-        let sack = self.take_sack(path);
         let mut packet = self.addressed(path);
-        packet.hold(sack);
-        (packet, Reason { purpose: Purpose::Sack, path: Some(path), limit: Limit::Control, oversize: false })
+        // The usual SACK is built where it stays. One that waits for a decision about its lists is copied, which takes longer.
+        match self.receiver.sack_is_plain() && !self.receiver.keeps() {
+            true => packet.hold(Chunk::Sack(self.receiver.plain_sack(&self.config))),
+            false => packet.hold(self.take_sack(path)),
+        }
+        (packet, path)
     }
 }

@@ -227,6 +227,11 @@ impl Association {
                 return None;
             }
         }
+        if self.owes_sack_alone() {
+            self.statistics.packets += 1;
+            let (packet, path) = self.sack_alone();
+            return Some((packet, Reason::of_sack(path)));
+        }
         let (mut packet, reason) = self.next_packet(now)?;
         self.statistics.packets += 1;
         if let Some(extended) = &mut self.extended {

@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::mechanisms::{self, Dac, FirstData, SackReturn};
 use crate::path::PathId;
 use crate::rules::{GapFilled, WindowUpdates};
-use crate::wire::chunk::{Data, IData, NR_SACK_HEADER, SACK_HEADER, Sack, SkippedMessage};
+use crate::wire::chunk::{Data, GapBlock, IData, NR_SACK_HEADER, SACK_HEADER, Sack, SkippedMessage};
 use crate::{Delivery, Discarded, Ssn, Tsn};
 use interleaved::Interleaved;
 use ready::{Held, Ready};
@@ -507,19 +507,37 @@ impl Receiver {
     }
 
     /// The SACK, in at most `limit` bytes. After it, nothing is owed.
-    #[inline(always)]
     pub(crate) fn sack(&mut self, limit: usize, config: &Config) -> Sack {
         let room = limit.saturating_sub(self.sack_header()) / 4;
-        let flags = if self.dac == Dac::Off { 0 } else { Sack::flags_of(self.schedule.packets()) };
         let gaps = self.tracker.gaps(self.reportable(room));
+        let mut duplicates = std::mem::take(&mut self.duplicates);
+        duplicates.truncate(room - gaps.len());
+        Sack { duplicates, ..self.sack_with(gaps, config) }
+    }
+
+    /// Whether the SACK reports neither a gap nor a duplicate.
+    #[inline(always)]
+    pub(crate) fn sack_is_plain(&self) -> bool {
+        self.tracker.runs() == 0 && self.duplicates.is_empty()
+    }
+
+    /// That SACK. After it, nothing is owed.
+    #[inline(always)]
+    pub(crate) fn plain_sack(&mut self, config: &Config) -> Sack {
+        self.sack_with(SmallVec::new(), config)
+    }
+
+    /// The SACK with these gaps and no duplicate.
+    #[inline(always)]
+    fn sack_with(&mut self, gaps: SmallVec<[GapBlock; 4]>, config: &Config) -> Sack {
+        let flags = if self.dac == Dac::Off { 0 } else { Sack::flags_of(self.schedule.packets()) };
         self.provision = (self.provision + self.due_gaps()).saturating_sub(gaps.len()).min(PROVISION);
         self.schedule = Schedule::idle();
         self.take_turn();
         self.answered = 0;
         self.announced = self.window(config);
-        let mut duplicates = std::mem::take(&mut self.duplicates);
-        duplicates.truncate(room - gaps.len());
-        Sack { flags, cumulative: self.cumulative(), a_rwnd: self.announced as u32, gaps, duplicates }
+        let (cumulative, a_rwnd) = (self.cumulative(), self.announced as u32);
+        Sack { flags, cumulative, a_rwnd, gaps, duplicates: SmallVec::new() }
     }
 }
 
