@@ -213,7 +213,7 @@ fn send(world: &mut World, side: usize, chance: &mut ChaCha8Rng, play: &Play) {
         let Some(id) = world.up(side) else { continue };
         let (now, end) = (world.now, &mut world.ends[side]);
         if play.copies {
-            end.send_copies(now, id, &message, count);
+            end.send_copies(now, id, &message, None, count);
         } else {
             let _full = (0..count).try_for_each(|_| end.send(now, id, message.clone()));
         }

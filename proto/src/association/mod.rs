@@ -324,15 +324,22 @@ impl Association {
         Ok(())
     }
 
-    /// Accepts up to `count` equal messages, as so many calls of [`Self::send`] would. Returns how many it accepted.
-    pub(crate) fn send_copies(&mut self, message: &Message, count: u64, now: Time) -> u64 {
+    /// Accepts up to `count` equal messages, as so many calls of [`Self::send`] would. `constant`: their payload, if that is one. Returns how
+    /// many it accepted.
+    pub(crate) fn send_copies(
+        &mut self,
+        message: &Message,
+        constant: Option<&'static [u8]>,
+        count: u64,
+        now: Time,
+    ) -> u64 {
         let mut taken = 0;
         while taken < count && self.send(message.clone(), now).is_ok() {
             taken += 1;
             if self.extended.is_none() && self.sender.queue.joins_equals() {
                 let free = self.config.send_buffer().saturating_sub(self.user_bytes());
                 let more = (free / message.payload.len() as u64).min(count - taken);
-                self.sender.queue.repeat_last(more);
+                self.sender.queue.repeat_last(more, constant);
                 taken += more;
             }
         }

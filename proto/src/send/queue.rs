@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use bytes::Bytes;
+
 use crate::extension::{Interleaving, LimitedMessages};
 use crate::output::Message;
 use crate::wire::Chunk;
@@ -35,6 +37,8 @@ struct Waiting {
     number: u64,
     /// How many equal messages follow it. Then nothing of it was sent, and it has no number.
     again: u64,
+    /// The payload of it and of those that follow, if that is a constant.
+    constant: Option<&'static [u8]>,
 }
 
 impl SendQueue {
@@ -107,7 +111,7 @@ impl SendQueue {
         if let Some(interleaving) = &mut self.interleaving {
             interleaving.enter(message.stream);
         }
-        self.messages.push_back(Waiting { message, begun: None, number, again: 0 });
+        self.messages.push_back(Waiting { message, begun: None, number, again: 0, constant: None });
     }
 
     /// Whether equal messages may wait in one place, because nothing numbers each of them.
@@ -116,12 +120,13 @@ impl SendQueue {
         self.ledger.is_none() && self.interleaving.is_none()
     }
 
-    /// So many messages wait behind the last one, which was just pushed, and are equal to it.
-    pub(crate) fn repeat_last(&mut self, count: u64) {
+    /// So many messages wait behind the last one, which was just pushed, and are equal to it. `constant`: their payload, if that is one.
+    pub(crate) fn repeat_last(&mut self, count: u64, constant: Option<&'static [u8]>) {
         debug_assert!(self.joins_equals());
         if let Some(last) = self.messages.back_mut() {
             self.user_bytes += count * last.message.payload.len() as u64;
             last.again += count;
+            last.constant = constant;
         }
     }
 
@@ -162,6 +167,32 @@ impl SendQueue {
         let fits =
             |w: &&Waiting| w.begun.is_none() && self.header + w.message.payload.len() <= limit as usize;
         self.messages.front().filter(fits).map_or(0, |waiting| 1 + waiting.again)
+    }
+
+    /// Takes the next message as one chunk, if its payload is constant, if the chunk has exactly `limit` bytes with padding, and if nothing of
+    /// the message was sent. Returns what makes the chunk. For any other message see
+    /// [`take_whole`](Self::take_whole).
+    // A handle to constant bytes is made without the call that a copy of any other handle needs: 3 % of the time of a simulated transfer.
+    #[inline(always)]
+    pub(crate) fn take_constant(&mut self, limit: u32, tsn: Tsn) -> Option<impl Fn() -> Data + use<>> {
+        debug_assert!(self.joins_equals());
+        let waiting = self.messages.front_mut()?;
+        let content = waiting.constant?;
+        if waiting.begun.is_some() || padded(self.header + content.len()) != limit as usize {
+            return None;
+        }
+        let Message { stream, ppid, unordered, immediate, .. } = waiting.message;
+        let ssn = if unordered { Ssn(0) } else { next_ssn(&mut self.next, stream, self.first_ssn) };
+        self.user_bytes -= content.len() as u64;
+        match waiting.again {
+            0 => drop(self.messages.pop_front()),
+            _ => waiting.again -= 1,
+        }
+        let (begin, end) = (true, true);
+        Some(move || {
+            let payload = Bytes::from_static(content);
+            Data { tsn, stream, ssn, ppid, begin, end, unordered, immediate, payload }
+        })
     }
 
     /// Takes the next message as one chunk, if that has exactly `limit` bytes with padding and nothing of the message was sent. No message has a number. For any other message see [`take`](Self::take).
@@ -374,7 +405,7 @@ mod tests {
             let (mut together, mut apart) = (SendQueue::new(Ssn(7), None), SendQueue::new(Ssn(7), None));
             together.push(message(10, false), Time::ZERO);
             together.push(message(len, false), Time::ZERO);
-            together.repeat_last(3);
+            together.repeat_last(3, None);
             apart.push(message(10, false), Time::ZERO);
             (0..4).for_each(|_| apart.push(message(len, false), Time::ZERO));
             assert!(together.take_from(4).is_empty());

@@ -13,6 +13,7 @@ use super::{NextOfTrain, PacketPlan, SendContext, Sender, Train, TrainLoad};
 use crate::output::{Limit, NoteKind};
 use crate::path::Paths;
 use crate::policy::{Choice, Stays, Why};
+use crate::wire::chunk::Data;
 use crate::wire::{Chunk, Packet};
 use crate::{PathId, Time};
 
@@ -211,12 +212,40 @@ impl Sender {
         around: &mut SendContext<'_>,
     ) -> bool {
         let tsn = self.outstanding.next_tsn();
-        let Some([sent, data]) = self.queue.take_whole(budget, tsn) else { return false };
+        let Some(chunk) = self.queue.take_constant(budget, tsn) else {
+            return self.send_other_whole(path, budget, packet, around);
+        };
+        self.sent_whole([chunk(), chunk()], path, budget, packet, around);
+        true
+    }
+
+    /// The same for a message whose payload is not constant.
+    #[inline(never)]
+    fn send_other_whole(
+        &mut self,
+        path: PathId,
+        budget: u32,
+        packet: &mut Packet,
+        around: &mut SendContext<'_>,
+    ) -> bool {
+        let chunks = self.queue.take_whole(budget, self.outstanding.next_tsn());
+        chunks.map(|chunks| self.sent_whole(chunks, path, budget, packet, around)).is_some()
+    }
+
+    /// A chunk leaves alone in a packet. It comes twice: to send it, and to keep it.
+    #[inline(always)]
+    fn sent_whole(
+        &mut self,
+        [sent, kept]: [Data; 2],
+        path: PathId,
+        budget: u32,
+        packet: &mut Packet,
+        around: &mut SendContext<'_>,
+    ) {
         self.in_use = path;
         self.rights.sent_new(path);
-        self.outstanding.push(data, budget, path, around.paths, around.now);
+        self.outstanding.push(kept, budget, path, around.paths, around.now);
         packet.hold(Chunk::Data(sent));
-        true
     }
 
     /// The same for any new chunks. Returns what they leave of the peer's window.

@@ -18,6 +18,11 @@ use latency::Latencies;
 /// The page of zeros that all simulated user data refers to. Longer messages have a page per flow.
 static PAGE: [u8; 1 << 16] = [0; 1 << 16];
 
+/// The user data of a simulated message, if it lies on that page.
+pub(crate) fn constant(size: usize) -> Option<&'static [u8]> {
+    PAGE.get(..size)
+}
+
 /// The sending application over SCTP: when it sends which messages.
 #[derive(Debug)]
 pub(crate) struct Source {
@@ -33,7 +38,7 @@ pub(crate) struct Source {
 impl Source {
     /// The application of `flow` with messages of `size` bytes, in a run with this `seed`.
     pub(crate) fn new(flow: &Flow, sctp: &Sctp, size: u32, seed: u64) -> Self {
-        let page = match PAGE.get(..size as usize) {
+        let page = match constant(size as usize) {
             Some(page) => Bytes::from_static(page),
             None => Bytes::from(vec![0; size as usize]),
         };

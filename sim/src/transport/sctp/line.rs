@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 use super::codec::through_the_codec;
 use crate::engine::NO_ROUTE;
 use crate::observe::trace::Detail;
+use crate::traffic::constant;
 use crate::transport::{Body, Frame, Hear, HearKept};
 
 /// An association and its endpoint.
@@ -113,7 +114,7 @@ impl Line {
     /// Gives it up to `count` messages like this one. Returns how many it accepted.
     pub(super) fn send(&mut self, now: Time, message: &Message, count: u64) -> u64 {
         let Some(id) = self.association else { return 0 };
-        let taken = self.endpoint.send_copies(now, id, message, count);
+        let taken = self.endpoint.send_copies(now, id, message, constant(message.payload.len()), count);
         self.full = taken < count;
         taken
     }
