@@ -1,6 +1,8 @@
 //! Cumulative points of single paths (cwnd update for CMT, CUC). With several paths the Cumulative TSN Ack Point does not move while one
 //! path waits for a lost chunk, although the other paths deliver in order.
 
+use std::ops::Range;
+
 use super::{Outstanding, Sent};
 use crate::Tsn;
 use crate::control::ranges::Ranges;
@@ -62,15 +64,30 @@ impl Outstanding {
         grows: Option<bool>,
         paths: &mut Paths,
     ) {
-        let mut blocks = said.iter().peekable();
-        let mut tsn = self.first;
-        for (offset, sent) in (0..).zip(self.ring.iter_mut().take(said.end() as usize + 1)) {
-            while blocks.next_if(|block| block.1 <= offset).is_some() {}
-            let named = blocks.peek().is_some_and(|block| block.0 <= offset);
+        let mut at = 0;
+        for (start, end) in said.iter() {
+            self.seek_among(at..start, None, seeker, paths);
+            self.seek_among(start..end, Some(grows), seeker, paths);
+            at = end;
+        }
+        self.seek_among(at..(at + 1).min(self.ring.len() as u32), None, seeker, paths);
+    }
+
+    /// The same for these chunks. `named`: whether windows grow, if a Gap Ack Block names the chunks.
+    #[inline]
+    fn seek_among(
+        &mut self,
+        chunks: Range<u32>,
+        named: Option<Option<bool>>,
+        seeker: PointCount,
+        paths: &mut Paths,
+    ) {
+        let mut tsn = self.first.plus(chunks.start);
+        for sent in self.ring.range_mut(chunks.start as usize..chunks.end as usize) {
             if sent.unacknowledged() {
                 let (view, path) = paths.both(sent.path);
                 seeker.seek(sent, tsn, &mut path.points);
-                if named {
+                if let Some(grows) = named {
                     pass(tsn, &mut path.points, &mut path.tally);
                     let grows = grows.unwrap_or(path.tally.moved);
                     if grows && !sent.counted && view.window > view.ssthresh {
