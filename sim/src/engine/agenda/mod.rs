@@ -229,19 +229,18 @@ impl Agenda {
     /// Sets the next event of `entity` to `time`. Among events at the same time, the smaller `turn` comes first.
     #[inline(always)]
     pub(crate) fn set(&mut self, entity: Entity, time: Time, turn: Turn) {
-        let place = self.waiting[entity as usize].0;
-        if place == Place::Front {
-            self.leave_front(entity);
-        }
-        self.waiting[entity as usize].1 = turn;
         let key = self.key(entity, time);
-        if (key, turn) >= self.horizon {
-            return self.wait_behind(entity, key);
+        let soon = (key, turn) < self.horizon;
+        let before = std::mem::replace(&mut self.waiting[entity as usize], (Place::Front, turn));
+        match before.0 {
+            Place::Front => self.leave_front(entity),
+            Place::Back if soon => self.leave_back(entity),
+            _ => {}
         }
-        if place == Place::Back {
-            self.leave_back(entity);
+        match soon {
+            true => self.wait_in_front(Event { key, entity }, turn),
+            false => self.wait_behind(entity, key),
         }
-        self.wait_in_front(Event { key, entity });
     }
 
     /// Removes the event of `entity`.
@@ -264,11 +263,10 @@ impl Agenda {
         self.back.place(entity, NONE, |entity| self.waiting[entity as usize].1);
     }
 
-    /// Puts an event into the front.
+    /// Puts an event with this turn into the front.
     #[inline(always)]
-    fn wait_in_front(&mut self, event: Event) {
-        self.waiting[event.entity as usize].0 = Place::Front;
-        let own = (event.key, self.turn(event.entity));
+    fn wait_in_front(&mut self, event: Event, turn: Turn) {
+        let own = (event.key, turn);
         let at = match self.front.len() {
             ..=SHORT => self.behind_later(own, 0),
             _ => self.place_in_long_front(own),
