@@ -14,7 +14,7 @@ run:
 		--vary flow.download.sctp.retransmit=same,alternate,timeout-alternate
 
 # The fastest program, target/profile-guided/anabranch: built by a profile that the scenarios and UDP make (needs rustup's component llvm-tools; without it
-# a plain release build).
+# a plain release build), and laid out anew by a second profile if BOLT is installed (Debian package bolt-19).
 release:
 	bench/release
 
