@@ -389,6 +389,7 @@ impl Association {
         congestion.map_or(0, Congestion::echo_size)
     }
 
+    // Most SACKs are plain, and leave alone: see `sack_alone`.
     #[inline(never)]
     fn take_sack(&mut self, path: PathId) -> Chunk {
         self.take_sack_within(self.sack_limit(path))

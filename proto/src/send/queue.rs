@@ -422,6 +422,31 @@ mod tests {
         }
     }
 
+    /// A constant message leaves as the same chunk as any other, unless something of it was sent.
+    #[test]
+    fn constant_messages_leave_as_the_same_chunks() {
+        static CONSTANT: [u8; 100] = [0; 100];
+        let message = || Message { payload: Bytes::from_static(&CONSTANT), ..message(1, true) };
+        let (mut constant, mut other) = (SendQueue::new(Ssn(7), None), SendQueue::new(Ssn(7), None));
+        constant.push(message(), Time::ZERO);
+        constant.repeat_last(2, Some(&CONSTANT));
+        (0..3).for_each(|_| other.push(message(), Time::ZERO));
+        for n in 0..3 {
+            assert!(constant.take_constant(120, Tsn(n)).is_none(), "it does not fill the chunk");
+            let chunk = constant.take_constant(116, Tsn(n)).unwrap();
+            let of_other = other.take(116, Tsn(n)).unwrap();
+            assert_eq!([chunk(), chunk()], [of_other.clone(), of_other]);
+            assert_eq!(constant.user_bytes(), other.user_bytes());
+        }
+        assert!(constant.is_empty() && constant.take_constant(116, Tsn(3)).is_none());
+        constant.push(message(), Time::ZERO);
+        constant.repeat_last(0, Some(&CONSTANT));
+        constant.take(56, Tsn(3)).unwrap();
+        assert!(
+            constant.take_constant(76, Tsn(4)).is_none() && constant.take_constant(116, Tsn(4)).is_none()
+        );
+    }
+
     #[test]
     fn unordered_messages_take_no_ssn() {
         let mut queue = SendQueue::new(Ssn(0), None);
