@@ -420,7 +420,7 @@ impl Association {
     pub(super) fn sack_alone(&mut self) -> (Box<Packet>, PathId) {
         let path = self.open_path(self.receiver.from);
         let mut packet = self.addressed(path);
-        // The usual SACK is built where it stays. One that waits for a decision about its lists is copied, which takes longer.
+        // The usual SACK has no lists and is built in the packet. Any other is built elsewhere and copied, which takes longer.
         match self.receiver.sack_is_plain() && !self.receiver.keeps() {
             true => packet.hold(Chunk::Sack(self.receiver.plain_sack(&self.config))),
             false => packet.hold(self.take_sack(path)),
