@@ -331,7 +331,7 @@ impl Core {
                 outbound.gather.begin(to, &packet, manner);
             }
             if self.spares.len() < MOST_SPARES {
-                packet.chunks.clear();
+                packet.recycle();
                 self.spares.push(packet);
             }
         }

@@ -89,8 +89,9 @@ impl Association {
 
     /// Keeps a processed packet, so that the next packet needs no new memory.
     #[inline]
-    pub(crate) fn keep(&mut self, packet: Box<Packet>) {
+    pub(crate) fn keep(&mut self, mut packet: Box<Packet>) {
         if self.spares.len() < MAX_SPARES {
+            packet.free_excess();
             self.spares.push(packet);
         }
     }

@@ -84,7 +84,7 @@ impl Endpoint {
     /// A packet that has left is needed no longer: the next one uses its memory.
     #[inline]
     pub fn reuse(&mut self, mut packet: Box<Packet>) {
-        packet.chunks.clear();
+        packet.recycle();
         if let Some(association) = self.last.and_then(|index| self.associations[index].as_mut()) {
             association.keep(packet);
         }

@@ -91,6 +91,22 @@ impl Packet {
         }
     }
 
+    /// Makes the packet ready to be filled anew, in the same memory.
+    pub fn recycle(&mut self) {
+        self.chunks.clear();
+        self.free_excess();
+    }
+
+    /// Drops the chunks with their memory if that is for unusually many: a peer that sends packets of the smallest chunks would otherwise
+    /// occupy it for as long as packets are used again.
+    #[inline(always)]
+    pub(crate) fn free_excess(&mut self) {
+        if self.chunks.capacity() > MOST_KEPT {
+            cold_path();
+            self.chunks = SmallVec::new();
+        }
+    }
+
     /// Holds this chunk and no other from now on.
     #[inline(always)]
     pub(crate) fn hold(&mut self, chunk: Chunk) {
@@ -237,6 +253,8 @@ impl Packet {
     }
 }
 
+/// A packet that is used again keeps memory for so many chunks: as many of the smallest messages fit a packet of 1500 bytes.
+const MOST_KEPT: usize = 128;
 /// How many unknown chunks of a packet are kept to be reported although they are to be skipped.
 const MOST_SKIPPED: u32 = 32;
 

@@ -1,6 +1,6 @@
 //! What an attack costs: who does not know the tag reaches nothing, who does is bounded.
 
-use anabranch_proto::wire::chunk::{Data, GapBlock, Heartbeat, Sack};
+use anabranch_proto::wire::chunk::{Data, GapBlock, Heartbeat, Pad, Sack};
 use anabranch_proto::wire::{Chunk, Packet};
 use anabranch_proto::{Config, PathState, Ssn, Tsn};
 use bytes::{Bytes, BytesMut};
@@ -22,6 +22,17 @@ fn a_forged_heartbeat_ack_confirms_nothing() {
     assert_eq!(bench.view(1).state, PathState::Unconfirmed);
     bench.hear_on(1, Chunk::HeartbeatAck(Heartbeat::new(info.clone())));
     assert_eq!(bench.view(1).state, PathState::Active);
+}
+
+/// Packets of the smallest chunks occupy much memory, but not for as long as their memory is used again.
+#[test]
+fn packets_of_the_smallest_chunks() {
+    let mut bench = Bench::new(era("rfc9260"), 1);
+    for _ in 0..8 {
+        bench.hear_packet(0, bench.tag, vec![Chunk::Pad(Pad { bytes: 0 }); 370]);
+    }
+    let spares: Vec<usize> = (0..8).map(|_| bench.end.spare().chunks.capacity()).collect();
+    assert!(spares.iter().all(|capacity| *capacity <= 128), "{spares:?}");
 }
 
 /// Fragments of one byte that never complete: a buffer of 10,000 bytes holds as many chunks as if each had 64 bytes, 156; and what
