@@ -3,7 +3,8 @@
 //! begins with a window of three.
 
 use anabranch_proto::policy::{PolicySpec, Why};
-use anabranch_proto::{Config, Parameters, Purpose, Reason};
+use anabranch_proto::wire::Param;
+use anabranch_proto::{Config, Message, Parameters, Purpose, Reason, Reliability};
 
 use crate::support::bench::{Bench, FULL, ms};
 
@@ -190,6 +191,40 @@ fn a_copy_is_in_flight_on_its_path() {
     assert_eq!(copies(&mut bench), [vec![], vec![1]]);
     bench.sack(0, &[(4, 6)]);
     assert_eq!(copies(&mut bench), [vec![], vec![]], "one copy at a time");
+}
+
+/// A chunk with a copy is given up. From then on T3-rtx of the copy's path runs for what is sent there: an acknowledgement restarts it.
+//= rfc3758#section-3.5
+//= rfc9260#section-6.3.2
+#[test]
+fn a_chunk_with_a_copy_is_given_up() {
+    let mut config = config(&[("reinjection", "opportunistic")]);
+    config.extensions.partial_reliability = true;
+    let mut bench = Bench::with(config, 2, |_| vec![Param::ForwardTsnSupported]);
+    bench.pass(ms(100));
+    bench.answer_heartbeats(|_| true);
+    let give = |bench: &mut Bench, size, reliability| {
+        let payload = vec![0; size].into();
+        bench.give(Message { reliability, payload, ..Message::default() }).expect("there is room");
+    };
+    give(&mut bench, 4 * FULL, Reliability::Retransmissions(0));
+    (0..3).for_each(|_| give(&mut bench, FULL, Reliability::Full));
+    bench.drain();
+    assert_eq!(sent(&mut bench), [vec![1, 2, 3], vec![4, 5, 6]]);
+    sack_holding(&mut bench, 1, 0, &[(5, 5)]);
+    assert_eq!(copies(&mut bench), [vec![], vec![1]], "the peer has no room for 7");
+    sack_holding(&mut bench, 0, 0, &[(5, 6)]);
+    assert_eq!(sent(&mut bench), [vec![], vec![7]]);
+    // Chunk 4 is found lost, and its message is given up with chunk 1.
+    sack_holding(&mut bench, 0, 0, &[(5, 7)]);
+    assert_eq!(flights(&bench), [0, 0]);
+    bench.sack(7, &[]);
+    bench.send(6, FULL);
+    assert_eq!(sent(&mut bench), [vec![8, 9, 10], vec![11, 12, 13]]);
+    bench.pass(ms(900));
+    bench.sack(11, &[]);
+    bench.pass(ms(500));
+    assert_eq!(bench.timeouts(), []);
 }
 
 /// An acknowledgement ends both, whichever arrived. The round trip that 1 would have measured is none; the next is.

@@ -480,6 +480,7 @@ impl Outstanding {
         if let (Some(rack), ChunkState::Acked) = (&mut paths.get_mut(id).rack, standing) {
             rack.gapped -= 1;
         }
+        let copied_on = sent.copy;
         self.copied -= copies::end(sent, tsn, paths);
         sent.standing = ChunkState::Abandoned;
         paths.get_mut(id).buffered -= size;
@@ -494,13 +495,20 @@ impl Outstanding {
         }
         path.timed = path.timed.filter(|(timed, _)| *timed != tsn);
         path.also_timed.retain(|(timed, _)| *timed != tsn);
-        if path.earliest == Some(tsn) {
+        for id in [Some(id), copied_on].into_iter().flatten() {
+            self.gave_up_on(id, tsn, paths);
+        }
+        Some(data)
+    }
+
+    /// A chunk on this path was given up: T3-rtx runs for the next one there, if there is one.
+    fn gave_up_on(&mut self, id: PathId, tsn: Tsn, paths: &mut Paths) {
+        if paths.get(id).earliest == Some(tsn) {
             self.renew_earliest(id, paths);
         }
         if paths.counted(id) == 0 {
             paths.get_mut(id).timers.set(Timer::T3, Time::NEVER);
         }
-        Some(data)
     }
 
     /// The chunk in flight if exactly one chunk is outstanding: it is a window probe.
