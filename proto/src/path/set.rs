@@ -389,6 +389,11 @@ impl Paths {
         count(self.in_flight, self.view(id))
     }
 
+    /// Whether marked chunks count as in flight.
+    pub(super) fn counts_marked(&self) -> bool {
+        self.in_flight == InFlight::Unacknowledged
+    }
+
     /// Resets the tallies before a SACK is processed.
     pub(crate) fn begin_tallies(&mut self) {
         let rule = self.in_flight;

@@ -14,6 +14,17 @@ impl Paths {
         }
     }
 
+    /// The same for the paths beside the one that a plain SACK tells of. Where marked chunks count as in flight, they may have lost theirs
+    /// since the last SACK, or got some: their T3-rtx stops or starts.
+    #[inline]
+    pub(crate) fn settle_t3_beside(&mut self, told: PathId, now: Time) {
+        if self.counts_marked() && self.views().len() > 1 {
+            for id in self.ids().filter(|id| *id != told) {
+                self.restart_t3_of(id, &SackResult::default(), now);
+            }
+        }
+    }
+
     /// The same for one path, of which the SACK says this.
     #[inline(always)]
     pub(crate) fn restart_t3_of(&mut self, id: PathId, tally: &SackResult, now: Time) {

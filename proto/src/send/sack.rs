@@ -59,6 +59,7 @@ impl Sender {
         }
         around.paths.ask_for_pairs(around.now);
         around.paths.restart_t3_of(*path, result, around.now);
+        around.paths.settle_t3_beside(*path, around.now);
         self.hear_window(sack);
         self.go_on(around);
         match one_note {

@@ -2,7 +2,7 @@
 
 use anabranch_proto::wire::Chunk;
 use anabranch_proto::wire::chunk::Heartbeat;
-use anabranch_proto::{Config, Duration};
+use anabranch_proto::{Config, Duration, Note, NoteKind, PathId};
 
 use crate::support::bench::{Bench, FULL, at_ms, era, ms};
 
@@ -209,4 +209,31 @@ fn retransmissions_after_a_timeout_are_counted() {
     assert_eq!(counts(&bench), (4, 1));
     bench.sack(1, &[]);
     assert_eq!((counts(&bench), bench.view(0).fast_retransmissions), ((6, 3), 0));
+}
+
+/// Era `ns2` counts marked chunks as in flight. T3-rtx of the second path has expired, and one of its three chunks went to the first path,
+/// which then takes no more. The next SACK tells of the first path only and has no gaps. T3-rtx of the second path runs again from then on,
+/// with twice the RTO.
+#[test]
+fn t3_runs_for_marked_chunks_from_the_next_sack_on() {
+    let config = era("ns2").with(|parameters| parameters.heartbeat_interval = None);
+    let mut bench = Bench::confirmed(config, 2, ms(100));
+    bench.send(6, FULL);
+    assert!(bench.end.set_primary(bench.now, bench.id, PathId(1)));
+    bench.pass(ms(900));
+    bench.sack(1, &[]);
+    let loads = bench.loads();
+    assert!(matches!(&loads[3..], [(1000, 1, _), (1000, 1, _), (1000, 1, _)]), "{loads:?}");
+    bench.pass(ms(1050));
+    assert_eq!(bench.timeouts(), [(at_ms(2000), PathId(1))]);
+    assert_eq!(bench.loads(), [(2000, 0, vec![4])]);
+    bench.writable(0, false);
+    bench.notes.clear();
+    bench.sack(2, &[]);
+    let expires = |note: &Note| match note.kind {
+        NoteKind::Timer { path: PathId(1), expires } => Some(expires),
+        _ => None,
+    };
+    let expires: Vec<_> = bench.notes.iter().filter_map(expires).collect();
+    assert_eq!(expires, [Some(at_ms(4050))]);
 }
