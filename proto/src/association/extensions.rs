@@ -3,7 +3,7 @@
 
 use super::Association;
 use crate::extension::{
-    Action, Actions, Authentication, Congestion, Extensions, Reconfiguration, StreamParts,
+    Action, Actions, Authentication, Congestion, Extended, Extensions, Reconfiguration, StreamParts,
 };
 use crate::output::{ChangeError, Direction, Event, Purpose, Reason};
 use crate::path::{PacketOrigin, PathId};
@@ -172,7 +172,7 @@ impl Association {
 
     /// Runs an operation on stream requests and carries out its answers. Does nothing if stream reconfiguration was not agreed.
     fn with_streams(&mut self, now: Time, work: impl FnOnce(&mut Reconfiguration, &mut StreamParts<'_>)) {
-        let Some(streams) = self.extended.as_mut().and_then(|extended| extended.streams.as_mut()) else {
+        let Some(Extended { streams: Some(streams), congestion, .. }) = self.extended.as_deref_mut() else {
             return;
         };
         let mut actions = Actions::new();
@@ -184,6 +184,7 @@ impl Association {
             paths: &mut self.paths,
             sender: &mut self.sender,
             receiver: &mut self.receiver,
+            congestion: congestion.as_mut(),
             actions: &mut actions,
         };
         work(streams, &mut parts);

@@ -49,16 +49,16 @@ impl Congestion {
         if packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Data(_) | Chunk::IData(_))) {
             packet.ecn = Ecn::Ect0;
         }
+        let is_sack = |chunk: &Chunk| matches!(chunk, Chunk::Sack(_) | Chunk::NrSack(_));
         if let Some(tsn) = self.echo
-            && matches!(packet.chunks.first(), Some(Chunk::Sack(_) | Chunk::NrSack(_)))
+            && let Some(sack) = packet.chunks.iter().position(is_sack)
         {
-            packet.chunks.insert(1, Chunk::Ecne(EcnEcho { tsn }));
+            packet.chunks.insert(sack + 1, Chunk::Ecne(EcnEcho { tsn }));
         }
     }
 
     /// An ECNE arrived on this path and reports that a packet of ours was marked. Returns the path whose window must be reduced as after a
     /// loss, at most once in a window of data.
-    /// a window of data.
     //= rfc4960#appendix-A
     pub(crate) fn ecne(&mut self, echo: EcnEcho, came: PathId, outstanding: &Outstanding) -> Option<PathId> {
         let (highest, point) = (outstanding.highest(), outstanding.point());

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::stream_list::covers;
 use crate::wire::chunk::{Data, FragmentPosition, IData};
 use crate::{Mid, Tsn};
 
@@ -83,15 +84,14 @@ impl Interleaving {
         while self.places.pop_front_if(|place| !place.0.after(point)).is_some() {}
     }
 
-    /// Whether any message was numbered on these streams (none means all).
+    /// Whether any message was numbered on these streams (none means all), which are in order.
     pub(crate) fn begun(&self, streams: &[u16]) -> bool {
-        let listed = |stream: u16| streams.is_empty() || streams.contains(&stream);
-        self.mids.iter().any(|((stream, _), mid)| *mid != Mid(0) && listed(*stream))
+        self.mids.iter().any(|((stream, _), mid)| *mid != Mid(0) && covers(streams, *stream))
     }
 
-    /// Resets both sequences of these streams (none means all).
+    /// Resets both sequences of these streams (none means all), which are in order.
     //= rfc8260#section-2.3.2
     pub(crate) fn reset(&mut self, streams: &[u16]) {
-        self.mids.retain(|(stream, _), _| !streams.is_empty() && !streams.contains(stream));
+        self.mids.retain(|(stream, _), _| !covers(streams, *stream));
     }
 }

@@ -5,7 +5,9 @@
 
 use std::collections::VecDeque;
 
+use super::Congestion;
 use super::actions::{Action, Actions};
+use super::stream_list::{covers, listed};
 use crate::output::{ChangeError, Direction, Event, Outcome, Purpose};
 use crate::path::{PathId, Paths};
 use crate::receive::Receiver;
@@ -57,6 +59,8 @@ pub(crate) struct StreamParts<'a> {
     pub(crate) paths: &'a mut Paths,
     pub(crate) sender: &'a mut Sender,
     pub(crate) receiver: &'a mut Receiver,
+    /// Explicit congestion notification, if both ends use it.
+    pub(crate) congestion: Option<&'a mut Congestion>,
     pub(crate) actions: &'a mut Actions,
 }
 
@@ -198,15 +202,10 @@ impl Reconfiguration {
     }
 }
 
-/// Whether a list of streams contains this one. An empty list contains all.
-fn covers(streams: &[u16], stream: u16) -> bool {
-    streams.is_empty() || streams.contains(&stream)
-}
-
 impl Reconfiguration {
     /// The user requests a reset of streams.
     pub(crate) fn reset_streams(&mut self, direction: Direction, streams: &[u16]) -> Result<(), ChangeError> {
-        let streams = streams.to_vec();
+        let streams = listed(streams);
         self.wish(match direction {
             Direction::Outgoing => PendingRequest::ResetOutgoing { streams, answers: None },
             Direction::Incoming => PendingRequest::ResetIncoming { streams },
@@ -398,11 +397,11 @@ impl Reconfiguration {
         if reset.streams.iter().any(|stream| *stream >= at.streams.0) {
             return Response::WRONG_SSN;
         }
-        let begun = at.sender.queue.begun(&reset.streams);
+        let asked = listed(&reset.streams);
+        let begun = at.sender.queue.begun(&asked);
         let under_way = self.request.as_ref().is_some_and(|request| match &request.wish {
             PendingRequest::ResetOutgoing { streams, .. } => {
-                streams.is_empty()
-                    || !reset.streams.is_empty() && reset.streams.iter().all(|s| streams.contains(s))
+                streams.is_empty() || !asked.is_empty() && asked.iter().all(|s| covers(streams, *s))
             }
             _ => false,
         });
@@ -412,7 +411,7 @@ impl Reconfiguration {
         if self.wishes.len() >= MAX_WISHES {
             return Response::DENIED;
         }
-        let (streams, answers) = (reset.streams.clone(), Some(reset.request));
+        let (streams, answers) = (asked, Some(reset.request));
         self.wishes.push_back(PendingRequest::ResetOutgoing { streams, answers });
         Response::IN_PROGRESS
     }
@@ -438,8 +437,11 @@ impl Reconfiguration {
     /// Sets our next TSN and the peer's next TSN, and all SSNs to 0.
     fn begin_anew(&mut self, ours: Tsn, theirs: Tsn, at: &mut StreamParts<'_>) {
         at.sender.restart(ours);
-        at.paths.forget_order();
+        at.paths.restart();
         at.receiver.restart(theirs);
+        if let Some(congestion) = &mut at.congestion {
+            **congestion = Congestion::default();
+        }
         at.announce_readable();
         self.release(at);
         at.tell(Event::TsnsReset(Outcome::Done));

@@ -89,6 +89,12 @@ impl Path {
         self.congestion.window().min(self.max_cwnd)
     }
 
+    /// No chunk is timed or suspected any more.
+    pub(super) fn forget_chunks(&mut self) {
+        (self.timed, self.suspect) = (None, None);
+        self.also_timed.clear();
+    }
+
     /// The next new chunk is timed too, in addition to the running measurements.
     pub(crate) fn time_another(&mut self) {
         if self.also_timed.len() == ALSO_TIMED {

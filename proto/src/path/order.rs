@@ -1,7 +1,7 @@
 //! The order in which chunks arrive on each path, as the association uses it: `rack/` keeps the state of one path.
 
 use super::rack::Lateness;
-use super::{PathId, Paths, Rack, Timer};
+use super::{PathId, Paths, Points, Rack, Timer};
 use crate::mechanisms::{LossDetection, TailProbe};
 use crate::{Config, Duration, Time};
 
@@ -40,13 +40,20 @@ impl Paths {
         self.order.detects
     }
 
-    /// TSNs restart; nothing is outstanding.
-    pub(crate) fn forget_order(&mut self) {
+    /// The SACK delay that is assumed of the peer has changed.
+    pub(crate) fn assume_delay(&mut self, delay: Duration) {
+        self.order.delay = self.order.delay.map(|_| delay);
+    }
+
+    /// TSNs restart, and nothing is outstanding: what paths keep of single chunks is void.
+    pub(crate) fn restart(&mut self) {
         for id in self.ids() {
             let (measured, path) = (self.view(id).srtt.is_some(), self.get_mut(id));
             path.rack = path.rack.map(|_| Rack::begun_anew(measured));
             path.timers.set(Timer::Reordering, Time::NEVER);
             path.timers.set(Timer::Tail, Time::NEVER);
+            path.forget_chunks();
+            path.points = Points::default();
         }
     }
 

@@ -278,9 +278,8 @@ impl Paths {
     pub(crate) fn close(&mut self, id: PathId) {
         let (view, path) = self.both(id);
         view.primary = false;
-        (path.timers, path.timed) = (Timers::OFF, None);
-        path.also_timed.clear();
-        path.suspect = None;
+        path.timers = Timers::OFF;
+        path.forget_chunks();
         (path.health.wanted, path.health.elsewhere) = (false, None);
     }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use crate::extension::{Interleaving, LimitedMessages};
+use crate::extension::{Interleaving, LimitedMessages, covers};
 use crate::output::Message;
 use crate::wire::Chunk;
 use crate::wire::chunk::{DATA_HEADER, Data, IDATA_HEADER, padded};
@@ -306,9 +306,9 @@ impl SendQueue {
         self.messages.iter().any(|waiting| wanted(waiting.message.stream))
     }
 
-    /// Whether anything was sent or waits on these streams (none: all) since their SSNs restarted.
+    /// Whether anything was sent or waits on these streams (none: all), which are in order, since their SSNs restarted.
     pub(crate) fn begun(&self, streams: &[u16]) -> bool {
-        let listed = |stream: u16| streams.is_empty() || streams.contains(&stream);
+        let listed = |stream: u16| covers(streams, stream);
         let used = |(stream, next): (usize, &Ssn)| *next != Ssn(0) && listed(stream as u16);
         let numbered = self.interleaving.as_ref().is_some_and(|interleaving| interleaving.begun(streams));
         self.next.iter().enumerate().any(used) || numbered || self.any(listed)

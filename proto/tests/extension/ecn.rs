@@ -1,8 +1,10 @@
 //! Explicit congestion notification: RFC 4960 appendix A.
 
-use anabranch_proto::wire::chunk::EcnEcho;
+use anabranch_proto::wire::chunk::{EcnEcho, Heartbeat, ReConfig, ReConfigParam, Response};
 use anabranch_proto::wire::{Chunk, Ecn, Packet, Param, Ports};
 use anabranch_proto::{Extensions, Incoming, Tsn};
+
+use bytes::Bytes;
 
 use crate::support::bench::{Bench, FULL, chunk, ms};
 use crate::support::{PORT, World, address, secs};
@@ -131,6 +133,58 @@ fn an_echo_is_answered_once() {
     bench.sack(first + 5, &[]);
     bench.hear(ecne(first));
     assert_eq!(answers(&mut bench), [first], "nothing else to send, and the answer was lost");
+}
+
+/// ECNE comes with a SACK behind other chunks, too.
+//= rfc4960#appendix-A
+#[test]
+fn a_mark_is_told_behind_control_chunks() {
+    let mut bench = bench();
+    let packet = |chunks: [Chunk; 2]| Packet {
+        from: address(0, 1),
+        to: address(0, 0),
+        ports: Ports { source: PORT + 1, destination: PORT },
+        tag: bench.tag,
+        ecn: Ecn::Ce,
+        chunks: chunks.into(),
+    };
+    let both = packet([Chunk::Heartbeat(Heartbeat::new(vec![0; 8])), chunk(1, 10)]);
+    bench.end.handle(bench.now, Incoming::Packet(Box::new(both)));
+    bench.drain();
+    let [(_, packet, _)] = &bench.sent[..] else { panic!("{:?}", bench.sent) };
+    assert!(
+        matches!(&packet.chunks[..], [Chunk::HeartbeatAck(_), Chunk::Sack(_), Chunk::Ecne(_)]),
+        "{packet:?}"
+    );
+}
+
+/// After a reset of TSNs, marks of new packets are not mistaken for those of old ones, however far TSNs have moved.
+//= rfc6525#section-5.1.4
+#[test]
+fn a_reset_of_tsns_forgets_marks() {
+    let both = Extensions { reconfiguration: true, ..ECN };
+    let supported = Param::SupportedExtensions(Bytes::from_static(&[0x82]));
+    let mut bench = Bench::with(with(both), 1, |_| vec![Param::EcnCapable, supported]);
+    bench.grow_to(60_000);
+    let first = bench.next_tsn();
+    bench.send(10, FULL);
+    bench.hear(ecne(first));
+    bench.sack(first + 9, &[]);
+    bench.send(1, FULL);
+    assert_eq!(answers(&mut bench), [first]);
+    bench.sack(first + 10, &[]);
+    bench.end.reset_tsns(bench.now, bench.id).expect("agreed");
+    bench.drain();
+    let anew = first + 10 + (1 << 31);
+    let (result, next) = (Response::PERFORMED, Some((Tsn(1), Tsn(anew))));
+    let done = ReConfigParam::Response(Response { request: 1, result, next });
+    bench.hear(Chunk::ReConfig(ReConfig { params: vec![done] }));
+    let window = bench.window();
+    bench.send(2, FULL);
+    bench.hear(ecne(anew));
+    assert_eq!(bench.window(), window / 2);
+    bench.send(1, FULL);
+    assert_eq!(answers(&mut bench), [anew]);
 }
 
 /// A path that marks every tenth packet slows its sender without any loss.

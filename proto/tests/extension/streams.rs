@@ -271,6 +271,26 @@ fn the_peer_resets_tsns() {
     assert_eq!(read, [10, 30]);
 }
 
+/// A peer may name a stream often and in any order. It is reset once, and the others as well.
+//= rfc6525#section-5.2.3
+#[test]
+fn a_peer_names_streams_often() {
+    let mut bench = bench();
+    for stream in [3, 1, 2] {
+        give(&mut bench, stream, 10);
+    }
+    let streams = [3, 1, 3, 1].repeat(300);
+    ask(&mut bench, vec![ReConfigParam::IncomingReset(IncomingReset { request: 1, streams })]);
+    assert_eq!(said(&mut bench), [response(1, Response::IN_PROGRESS), outgoing(1, 1, 3, &[1, 3])]);
+    respond(&mut bench, 1, Response::PERFORMED);
+    bench.sack(3, &[]);
+    data(&mut bench);
+    for stream in [3, 1, 2] {
+        give(&mut bench, stream, 10);
+    }
+    assert_eq!(data(&mut bench), [(3, 0), (1, 0), (2, 1)]);
+}
+
 /// Nothing of ours is under way: one answer, at once, and no SACK beside it, which would speak of TSNs that a peer
 /// without the answer does not know. usrsctp 0.9.5 breaks on either.
 //= rfc6525#section-5.2.4
