@@ -16,8 +16,8 @@ pub enum Noting {
     Polled,
     /// As outputs, and only what blocks user data.
     Blocked,
-    /// They are no outputs but wait until [`Endpoint::take_kept`](crate::Endpoint::take_kept), which is cheaper. Notes of T3-rtx and
-    /// of missing reports are left out.
+    /// They are no outputs but wait until [`Endpoint::take_kept`](crate::Endpoint::take_kept), which is cheaper.
+    /// [`NoteKind::Timer`] and [`NoteKind::MissingReport`] are not made.
     Kept,
 }
 
@@ -51,12 +51,13 @@ impl Notes {
         Notes { association, noting, queue: VecDeque::new(), kept: Vec::new(), timers: Vec::new() }
     }
 
+    /// Notes are made in this manner from now on. Those that wait to be told in another one are dropped.
     pub(crate) fn switch(&mut self, noting: Noting) {
-        self.noting = noting;
-        if noting == Noting::Off {
+        if noting != self.noting {
             self.queue.clear();
             self.kept.clear();
         }
+        self.noting = noting;
     }
 
     pub(crate) fn add(&mut self, at: Time, kind: impl FnOnce() -> NoteKind) {

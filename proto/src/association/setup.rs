@@ -277,7 +277,11 @@ impl Association {
     }
 
     fn take_peer(&mut self, tsn: Tsn, buffer: u32, streams: (u16, u16), agreement: &Agreement) {
+        let discards = self.receiver.discards();
         self.receiver = Receiver::new(tsn, &self.config);
+        if discards {
+            self.receiver.discard();
+        }
         self.sender.set_peer_buffer(buffer);
         self.streams = streams;
         // The user gave these messages before the number of streams was known.

@@ -30,6 +30,8 @@ impl Association {
         let config = Config { parameters, ..Config::clone(&self.config) };
         config.check()?;
         self.config = config.into();
+        self.sender.set_max_burst(self.config.max_burst);
+        self.paths.assume_delay(self.config.sack_delay);
         self.paths.limits = self.config.rto_limits();
         for id in self.paths.ids() {
             let view = self.paths.view_mut(id);

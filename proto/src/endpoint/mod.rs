@@ -179,7 +179,7 @@ impl Endpoint {
         self.set_noting(if on { Noting::Polled } else { Noting::Off });
     }
 
-    /// Chooses the notes that are made, and how they are reported. Switched off, those that were not reported are dropped.
+    /// Chooses the notes that are made, and how they are reported. A change drops those that were not reported.
     pub fn set_noting(&mut self, noting: Noting) {
         self.notes = noting;
         self.associations.each().for_each(|a| a.switch_notes(noting));
@@ -332,7 +332,8 @@ impl Endpoint {
     }
 
     /// The user of this association reads everything at once and only counts it. A message that could be read alone is then not
-    /// kept for [`Endpoint::read`], but counted for [`Endpoint::take_discarded`], which must be called after every packet.
+    /// kept for [`Endpoint::read`], but counted for [`Endpoint::take_discarded`], which must be called after every packet. A restart of the
+    /// peer changes nothing of that.
     pub fn discard(&mut self, id: AssociationId) {
         if let Some(association) = self.get_mut(id) {
             association.receiver.discard();

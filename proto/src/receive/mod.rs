@@ -171,6 +171,11 @@ impl Receiver {
         self.discarded.get_or_insert_default();
     }
 
+    /// Whether the user discards everything.
+    pub(crate) fn discards(&self) -> bool {
+        self.discarded.is_some()
+    }
+
     /// What was discarded since the last call. It counts as read now.
     #[inline]
     pub(crate) fn take_discarded(&mut self, config: &Config) -> Option<Discarded> {

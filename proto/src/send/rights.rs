@@ -91,6 +91,11 @@ impl Rights {
         }
     }
 
+    /// Changes Max.Burst.
+    pub(super) fn set_max_burst(&mut self, packets: u32) {
+        self.burst.limit = packets;
+    }
+
     pub(super) fn open(&mut self) {
         self.open = true;
         self.answering = true;

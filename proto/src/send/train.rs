@@ -24,6 +24,12 @@ impl Sender {
         self.train = None;
     }
 
+    /// Max.Burst has changed, so the next packet is decided anew.
+    pub(crate) fn set_max_burst(&mut self, packets: u32) {
+        self.rights.set_max_burst(packets);
+        self.uncouple();
+    }
+
     /// Whether a train goes on as soon as its path has room.
     #[inline]
     pub(super) fn waits_for_room(&self) -> bool {
@@ -118,7 +124,11 @@ impl Sender {
     pub(crate) fn next_alone(&mut self, budget: u32, around: &mut SendContext<'_>) -> Option<PathId> {
         match self.train {
             Some(Train { path, ready: Ready { packets: 1.., .. }, .. }) => {
+                // The packet before this one has filled `budget` bytes.
+                let room = around.paths.view(path).room.saturating_sub(u64::from(budget));
+                around.paths.view_mut(path).room = room;
                 debug_assert!(matches!(self.next_of_train(budget, around), NextOfTrain::Load(_)));
+                debug_assert_eq!(around.paths.view(path).room, room);
                 Some(path)
             }
             Some(Train { path, ready: Ready { fills: true, .. }, .. }) => {

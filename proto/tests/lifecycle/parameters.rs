@@ -1,8 +1,13 @@
 //! STATUS and SET PROTOCOL PARAMETERS (RFC 9260 §11.1.8, §11.1.13): the user looks, and changes his mind.
 
-use anabranch_proto::{Config, Parameters, State};
+use anabranch_proto::rules::Burst;
+use anabranch_proto::wire::chunk::Sack;
+use anabranch_proto::wire::{Chunk, Ecn, Packet, Ports};
+use anabranch_proto::{Config, Incoming, NoteKind, Noting, Parameters, State, Tsn};
+use smallvec::SmallVec;
 
 use crate::support::bench::{Bench, FULL, era, ms};
+use crate::support::{PORT, address};
 
 #[test]
 fn the_status_says_where_an_association_stands() {
@@ -42,6 +47,53 @@ fn other_parameters_hold_at_once() {
     assert!(bench.heartbeats().is_empty());
     let wrong = Parameters { rto_min: ms(800), ..shorter };
     assert_eq!(bench.end.reconfigure(bench.now, bench.id, wrong).unwrap_err().key, "rto_min");
+}
+
+/// Max.Burst bounds what the next SACK releases, before and after it was changed.
+//= rfc9260#section-6.1
+#[test]
+fn another_max_burst_holds_at_once() {
+    let mut config = era("rfc9260").with(|parameters| parameters.max_burst = 1000);
+    config.rules.burst = Burst::Always;
+    let mut bench = Bench::new(config, 1);
+    bench.grow_to(60_000);
+    let first = bench.next_tsn();
+    bench.send(80, FULL);
+    bench.loads();
+    for (n, packets) in (1..).zip([4, 10, 2]) {
+        // Room for twelve packets more.
+        let before = bench.end.config_of(bench.id).expect("it is there").parameters;
+        let other = Parameters { max_burst: packets, ..before };
+        bench.end.reconfigure(bench.now, bench.id, other).expect("they can be used");
+        bench.sack(first + 12 * n, &[]);
+        assert_eq!(bench.loads().len(), packets as usize);
+    }
+}
+
+/// Notes that were made in one manner are not reported in another one.
+#[test]
+fn another_manner_of_noting_begins_without_notes() {
+    for (other, expected) in [(Noting::Polled, true), (Noting::Kept, false), (Noting::Blocked, false)] {
+        let mut bench = Bench::new(era("rfc9260"), 1);
+        bench.send(1, FULL);
+        bench.notes.clear();
+        let (a_rwnd, cumulative) = (bench.a_rwnd, Tsn(1));
+        let sack = Sack { flags: 0, cumulative, a_rwnd, gaps: SmallVec::new(), duplicates: SmallVec::new() };
+        let packet = Packet {
+            from: address(0, 1),
+            to: address(0, 0),
+            ports: Ports { source: PORT + 1, destination: PORT },
+            tag: bench.tag,
+            ecn: Ecn::NotEct,
+            chunks: [Chunk::Sack(sack)].into_iter().collect(),
+        };
+        bench.end.handle(bench.now, Incoming::Packet(Box::new(packet)));
+        bench.end.set_noting(other);
+        bench.end.set_noting(Noting::Polled);
+        bench.drain();
+        let told = bench.notes.iter().any(|note| matches!(note.kind, NoteKind::Acked { .. }));
+        assert_eq!(told, expected, "{other:?}");
+    }
 }
 
 /// What the endpoint is told holds for associations that begin later.

@@ -51,6 +51,28 @@ fn a_peer_restarts() {
     assert_eq!(ups, 1, "a restart is no second beginning");
 }
 
+/// A user who only counts what arrives goes on counting after the peer has come back.
+#[test]
+fn who_only_counts_goes_on_counting() {
+    let config = era("rfc9260");
+    let (mut world, _) = World::joined([&config, &config], 1);
+    world.run(secs(1.0));
+    let peer = world.up(1).expect("up");
+    world.ends[1].discard(peer);
+    forget(&mut world, 1);
+    let again = world.connect();
+    world.run(secs(2.0));
+    assert!(world.happened(1, &Event::Restart));
+    // The first message of a stream waits to be read in any case.
+    world.give(0, again, 10);
+    world.run(secs(3.0));
+    assert_eq!(world.take(1), [10]);
+    world.give(0, again, 20);
+    world.run(secs(4.0));
+    assert_eq!(world.ends[1].take_discarded(peer).map(|counted| counted.bytes), Some(20));
+    assert!(!world.ends[1].is_readable(peer));
+}
+
 /// A peer that has forgotten and does not come back answers data with ABORT, its T bit set.
 //= rfc9260#section-8.4
 #[test]
