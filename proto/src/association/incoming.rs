@@ -267,7 +267,7 @@ impl Association {
                 let what = b"a SACK for a TSN never sent".as_slice().into();
                 self.violated(Cause::ProtocolViolation(what), now);
             }
-            Answer::DataOutcome(acked) => {
+            Answer::Acknowledged(acked) => {
                 if acked > 0 {
                     self.errors = 0;
                     self.revive();

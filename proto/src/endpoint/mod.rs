@@ -286,9 +286,9 @@ impl Endpoint {
         taken
     }
 
-    /// Gives up to `count` equal messages to send, as so many calls of [`Endpoint::send`] would, and returns how many were
-    /// accepted. They take the memory of one. `constant`: their payload once more, if that is a constant of the program; such messages are
-    /// sent a little faster. It is ignored if it is not the memory of the payload.
+    /// Gives up to `count` equal messages to send, as so many calls of [`Endpoint::send`] would. Returns how many were accepted; why the next
+    /// one was not, `send` tells. They share memory while they wait, unless an extension numbers each. `constant`: their payload once more, if
+    /// that is a constant of the program; such messages are sent a little faster. It is ignored if it is not the memory of the payload.
     pub fn send_copies(
         &mut self,
         now: Time,

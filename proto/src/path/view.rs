@@ -5,8 +5,8 @@ use crate::control::rtt::{RtoLimits, RttEstimate};
 use crate::wire::Address;
 use crate::{Duration, Time};
 
-/// Identifies a path of an association. An id is never used again within the association, even if its path was
-/// removed.
+/// Identifies a path of an association. The id of a removed path is used again only if the same pair of addresses returns; its counters
+/// then start at zero.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PathId(pub u16);
 

@@ -307,7 +307,7 @@ impl Sender {
         chance: &mut ChaCha8Rng,
     ) {
         let Ask { size, peer_window: mut window, .. } = load.ask;
-        let may_be_whole = load.why == Why::New && load.ask.last.is_none() && size == budget;
+        let may_be_whole = load.why == Why::New && size == budget;
         if may_be_whole && self.queue.joins_equals() && self.send_whole(load.path, budget, packet, around) {
             let Ask { tsn, why, .. } = load.ask;
             around.notes.add(around.now, || NoteKind::Sent { path: load.path, tsn, size, why });

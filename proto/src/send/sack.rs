@@ -13,14 +13,14 @@ use crate::send::outstanding::{Digest, GapReport, PlainSack, Reported, SackOutco
 use crate::wire::chunk::Sack;
 use crate::{Config, Tsn};
 
-/// The meaning of a SACK for the association.
+/// The effect of a SACK on the association.
 pub(crate) enum Answer {
     /// Nothing.
     Ignored,
     /// It acknowledges a TSN that was never sent.
     Impossible,
     /// It was processed, and newly acknowledged this number of bytes.
-    DataOutcome(u64),
+    Acknowledged(u64),
     /// A plain one was processed: it newly acknowledged data on this path only, which no other path has carried.
     Plain(PathId),
 }
@@ -113,7 +113,7 @@ impl Sender {
         self.hear_window(sack);
         self.note_peer_window(around);
         self.use_window(around);
-        Answer::DataOutcome(digest.acked)
+        Answer::Acknowledged(digest.acked)
     }
 
     /// Records that the Cumulative TSN Ack Point advanced.

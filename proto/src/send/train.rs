@@ -258,7 +258,7 @@ impl Sender {
         packet.hold(Chunk::Data(sent));
     }
 
-    /// The same for any new chunks. Returns what they leave of the peer's window.
+    /// Sends new chunks that do not fill the packet exactly, or several in one packet. Returns what they leave of the peer's window.
     #[inline(never)]
     fn send_any(
         &mut self,
