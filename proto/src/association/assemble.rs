@@ -88,7 +88,7 @@ impl Association {
     }
 
     /// Keeps a processed packet, so that the next packet needs no new memory.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn keep(&mut self, mut packet: Box<Packet>) {
         if self.spares.len() < MAX_SPARES {
             packet.free_excess();

@@ -16,12 +16,18 @@ impl Paths {
 
     /// The same for the paths beside the one that a plain SACK tells of. Where marked chunks count as in flight, they may have lost theirs
     /// since the last SACK, or got some: their T3-rtx stops or starts.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn settle_t3_beside(&mut self, told: PathId, now: Time) {
-        if self.counts_marked() && self.views().len() > 1 {
-            for id in self.ids().filter(|id| *id != told) {
-                self.restart_t3_of(id, &SackResult::default(), now);
-            }
+        if self.counts_marked() && self.views().iter().any(|view| view.id != told && view.marked > 0) {
+            self.settle_all_t3_beside(told, now);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn settle_all_t3_beside(&mut self, told: PathId, now: Time) {
+        for id in self.ids().filter(|id| *id != told) {
+            self.restart_t3_of(id, &SackResult::default(), now);
         }
     }
 

@@ -102,9 +102,14 @@ impl Packet {
     #[inline(always)]
     pub(crate) fn free_excess(&mut self) {
         if self.chunks.capacity() > MOST_KEPT {
-            cold_path();
-            self.chunks = SmallVec::new();
+            self.free_chunks();
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn free_chunks(&mut self) {
+        self.chunks = SmallVec::new();
     }
 
     /// Holds this chunk and no other from now on.
