@@ -1,7 +1,11 @@
-//! Whatever a document says, reading ends in a scenario or in an error that can be shown.
+//! Whatever a document says, reading ends in a scenario or in an error that can be shown, and the scenario runs or is refused with
+//! an error.
 
-use anabranch_proto::Policies;
-use anabranch_sim::scenario::Document;
+use std::ops::ControlFlow;
+
+use anabranch_proto::{Duration, Policies};
+use anabranch_sim::scenario::{Document, Scenario, Start};
+use anabranch_sim::{RunOptions, run};
 use proptest::prelude::*;
 
 const SCENARIOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios");
@@ -17,8 +21,36 @@ fn documents() -> Vec<String> {
     files.iter().map(|file| std::fs::read_to_string(file).expect("a scenario")).collect()
 }
 
+/// How long the beginning of a run is that is tried.
+const BEGINNING: Duration = Duration::from_millis(50);
+
+/// Runs the first moments of a scenario, and at most 65,536 events.
+fn begin(mut scenario: Scenario) {
+    let flows =
+        scenario.flows.iter().map(|flow| flow.random_start.map_or(flow.start, |[earliest, _]| earliest));
+    let traffic = scenario.traffic.iter().map(|traffic| match traffic.start {
+        Start::At(start) => start,
+        Start::Uniform([earliest, _]) => earliest,
+    });
+    let first = flows.chain(traffic).min().unwrap_or_default();
+    scenario.measure = None;
+    scenario.stop = Some(scenario.stop.unwrap_or(Duration::MAX).min(first + BEGINNING));
+    let mut stops = |_| ControlFlow::Break(());
+    let options = RunOptions { progress: Some(&mut stops), ..RunOptions::default() };
+    if let Err(error) = run(&scenario, options) {
+        assert!(!error.to_string().is_empty());
+    }
+}
+
+/// Reads it as the command line would, down to the message, and begins to run it if it is right.
+fn try_out(text: &str, assignment: Option<&str>) {
+    if let Some(scenario) = read(text, assignment) {
+        begin(scenario);
+    }
+}
+
 /// Reads it as the command line would, down to the message.
-fn read(text: &str, assignment: Option<&str>) {
+fn read(text: &str, assignment: Option<&str>) -> Option<Scenario> {
     let scenario = || {
         let mut document = Document::parse("test.toml", text)?;
         if let Some(assignment) = assignment {
@@ -27,11 +59,14 @@ fn read(text: &str, assignment: Option<&str>) {
         document.headings();
         document.scenario("test", &Policies::default())
     };
-    if let Err(error) = scenario() {
-        assert!(error.line() >= 1 && !error.message().is_empty());
-        assert!(error.render(true).len() >= error.render(false).len());
-        assert!(error.to_string().contains(error.message()));
-    }
+    let error = match scenario() {
+        Ok(scenario) => return Some(scenario),
+        Err(error) => error,
+    };
+    assert!(error.line() >= 1 && !error.message().is_empty());
+    assert!(error.render(true).len() >= error.render(false).len());
+    assert!(error.to_string().contains(error.message()));
+    None
 }
 
 #[test]
@@ -48,7 +83,10 @@ fn every_scenario_of_the_repository_is_right() {
 fn truncated_documents() {
     for text in documents() {
         for end in (0..text.len()).filter(|end| text.is_char_boundary(*end)) {
-            read(&text[..end], None);
+            match text[..end].ends_with('\n') {
+                true => try_out(&text[..end], None),
+                false => drop(read(&text[..end], None)),
+            }
         }
     }
 }
@@ -60,7 +98,7 @@ fn documents_without_one_of_their_lines() {
         for skipped in 0..lines.len() {
             let rest: Vec<_> =
                 lines.iter().enumerate().filter(|(i, _)| *i != skipped).map(|(_, line)| *line).collect();
-            read(&rest.join("\n"), None);
+            try_out(&rest.join("\n"), None);
         }
     }
 }
@@ -131,7 +169,7 @@ proptest! {
             let end = (at + removed).min(text.len());
             text.splice(at..end, inserted.chars());
         }
-        read(&text.into_iter().collect::<String>(), None);
+        try_out(&text.into_iter().collect::<String>(), None);
     }
 
     #[test]
@@ -139,12 +177,12 @@ proptest! {
         let documents = documents();
         let key = if known { "link.wire.rate".to_owned() } else { key };
         for text in &documents {
-            read(text, Some(&format!("{key}={value}")));
+            try_out(text, Some(&format!("{key}={value}")));
         }
     }
 
     #[test]
     fn any_text(text in "\\PC{0,60}") {
-        read(&text, Some(&text));
+        try_out(&text, Some(&text));
     }
 }

@@ -226,6 +226,36 @@ fn both_channels_of_two_radios_are_paths() {
     assert_eq!(result.stations.len(), 10);
 }
 
+/// Cross traffic along a chain whose radios drop most of it. It begins and ends at a radio.
+const CROSS: &str = "\
+stop = '5 s'
+[[channel]]
+name = 'air'
+[channel.dcf]
+queue = '3 packets'
+[[chain]]
+name = 'a'
+hops = 4
+spacing = '300 m'
+channels = ['air']
+[[traffic]]
+name = 't'
+from = 'a0'
+to = 'a4'
+load = '2 Mbit/s'
+sizes = { '1000 B' = 1 }
+";
+
+#[test]
+fn cross_traffic_may_begin_and_end_at_a_radio() {
+    let wires = "[[link]]\nname = 'w'\nbetween = ['x', 'y']\nrate = '1 Mbit/s'\n";
+    for text in [CROSS.to_owned(), format!("{CROSS}both_ways = true\n"), format!("{CROSS}{wires}")] {
+        let result = result(&text, &[]);
+        assert!(result.traffic[0].packets > 1000, "{:?}", result.traffic);
+        assert!(result.stations[1].data.answered > 10);
+    }
+}
+
 /// Packets dropped on the way back, from the last node's radio on.
 fn dropped_backwards(result: &RunResult) -> u64 {
     let measured = result.flows[0].measured.as_ref().expect("it was measured");

@@ -73,7 +73,8 @@ pub(crate) fn agent(
     for way in &ways {
         let route = routes.add(network, way.from, way.to, agent);
         let [from, to] = [way.from, way.to].map(|end| network.address(end, PORT, ipv6).address);
-        let label = format!("traffic/{}/{}>{}", traffic.name, network.label(way.from), network.label(way.to));
+        let [leaves, arrives] = [way.from, way.to].map(|end| network.interface_label(end));
+        let label = format!("traffic/{}/{leaves}>{arrives}", traffic.name);
         for (number, size) in sizes.iter().enumerate() {
             let mut chance = Sequence::new(scenario.seed, &format!("{label}/{number}"));
             let begins = Time::ZERO + chance.start(traffic.start);
