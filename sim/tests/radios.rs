@@ -256,6 +256,35 @@ fn cross_traffic_may_begin_and_end_at_a_radio() {
     }
 }
 
+#[test]
+fn a_flow_of_datagrams_is_over_when_radios_have_dropped_the_rest() {
+    let lossy = [
+        "chain.a.hops=4",
+        "flow.f.to=a4",
+        "channel.air.dcf.queue=3 packets",
+        UDP,
+        FAST,
+        "flow.f.send=100 kB",
+    ];
+    let text = without_sctp().replace("measure = ['10 s', '60 s']\n", "");
+    let result = result(&text, &lossy);
+    let flow = &result.flows[0];
+    assert!(flow.delivered < 100_000 && result.stations[0].drops.queue > 0, "{flow:?}");
+    assert_eq!(flow.outcome, "closed");
+    assert!(result.ended < 60.0, "the run ends with its flow: {} s", result.ended);
+}
+
+#[test]
+fn cross_traffic_counts_what_radios_drop() {
+    let result = result(CROSS, &[]);
+    let drops = |station: &StationResult| {
+        station.drops.queue + station.drops.rts_retries + station.drops.data_retries
+    };
+    let dropped: u64 = result.stations.iter().map(drops).sum();
+    assert!(result.traffic[0].dropped > 100);
+    assert_eq!(result.traffic[0].dropped, dropped);
+}
+
 /// Packets dropped on the way back, from the last node's radio on.
 fn dropped_backwards(result: &RunResult) -> u64 {
     let measured = result.flows[0].measured.as_ref().expect("it was measured");

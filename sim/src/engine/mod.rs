@@ -12,6 +12,7 @@ pub(crate) mod agenda;
 mod ahead;
 mod components;
 mod counts;
+mod drops;
 mod live;
 mod look;
 mod means;
@@ -453,13 +454,6 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         }
     }
 
-    /// The agent at the end of a frame's route.
-    fn destination(&self, frame: &Frame) -> usize {
-        let ahead = &self.routes[frame.hop as usize..];
-        let agent = ahead.iter().find_map(|next| next.checked_sub(ARRIVED));
-        agent.expect("a route ends at an agent") as usize
-    }
-
     /// The number of a hop for observers.
     fn shown(&self, hop: u32) -> usize {
         match hop.checked_sub(RADIO) {
@@ -495,26 +489,6 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         }
         if self.links[link].has_dropped() {
             self.drop_all(link);
-        }
-    }
-
-    /// The queue management of a link dropped these packets.
-    #[cold]
-    fn drop_all(&mut self, link: usize) {
-        for (at, carried) in self.links[link].take_dropped() {
-            self.show_drop_at(at, link, carried.offered, DropCause::Queue, &carried.frame);
-            self.drop(carried.frame);
-        }
-    }
-
-    /// A frame was dropped.
-    #[cold]
-    fn drop(&mut self, frame: Frame) {
-        self.counts.dropped[frame.hop as usize] += 1;
-        let agent = self.destination(&frame);
-        self.agents[agent].dropped(frame);
-        if self.agents[agent].stage() == Stage::Over {
-            self.settle(self.flow_of[agent]);
         }
     }
 

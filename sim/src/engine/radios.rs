@@ -57,16 +57,6 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
         }
     }
 
-    /// A radio drops a frame. SACKs that must not be lost reach the next node nevertheless.
-    fn drop_at_radio<const LOOK: u8>(&mut self, cause: DropCause, frame: Frame) {
-        let agent = self.destination(&frame);
-        if self.flows[self.flow_of[agent]].lossless_sacks && frame.body.is_sack() {
-            return self.pass_on::<LOOK>(frame);
-        }
-        self.counts.dropped[frame.hop as usize] += 1;
-        self.show_drop(self.shown(self.routes[frame.hop as usize]), frame.number(), cause, &frame);
-    }
-
     fn await_part(&mut self, entity: Entity) {
         let (channel, part) = self.parts.of(entity);
         match self.channels[channel].next(part) {
