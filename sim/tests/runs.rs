@@ -43,6 +43,43 @@ fn marks_cost_few_packets() {
     assert!(forward.packets * 10 < chunks * 11, "{} packets for {chunks} chunks", forward.packets);
 }
 
+/// Two flows that never meet, each of which gives up because nothing comes back. When one of them began, the other was under way.
+const APART: &str = "\
+stop = '10000 s'
+[[link]]
+name = 'a'
+between = ['n0', 'n1']
+rate = '10 Mbit/s'
+loss = ['0 %', '100 %']
+[[link]]
+name = 'b'
+between = ['m0', 'm1']
+rate = '10 Mbit/s'
+loss = ['0 %', '100 %']
+[[flow]]
+name = 'f'
+from = 'n0'
+to = 'n1'
+start = '0.9 s'
+[[flow]]
+name = 'g'
+from = 'm0'
+to = 'm1'
+";
+
+#[test]
+fn a_run_ends_with_the_latest_event_of_all_components() {
+    let ended = |text: &str, extra_polls| {
+        let document = Document::parse("apart", text).unwrap_or_else(|e| panic!("{}", e.render(false)));
+        let scenario = document.scenario("apart", &Policies::default());
+        let scenario = scenario.unwrap_or_else(|e| panic!("{}", e.render(false)));
+        run(&scenario, RunOptions { extra_polls, ..RunOptions::default() }).unwrap().ended
+    };
+    let other_order = APART.replace("'a'", "'c'");
+    let ends = [ended(APART, false), ended(&other_order, false), ended(APART, true)];
+    assert!(ends[2] > 100.0 && ends == [ends[2]; 3], "{ends:?}");
+}
+
 /// A heartbeat takes 1.3 s there and back, and counts as lost after 1 s. When its answer comes, the next one may be overdue already.
 #[test]
 fn late_answers_to_heartbeats() {

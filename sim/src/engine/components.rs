@@ -5,6 +5,8 @@
 //! order of events is as before. A round ends before all components must be at the same time: at a change, at a pause and at
 //! the end of the run. There are no rounds if an observer looks, or if the run may end with a flow.
 
+use anabranch_proto::Time;
+
 use super::agenda::Entity;
 use super::{ARRIVED, Engine, RADIO};
 use crate::medium::Medium;
@@ -35,6 +37,13 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
         let all = components.numbers();
         let agents = &all[links..links + self.agents.len()];
         if agents.iter().any(|component| *component != agents[0]) { all } else { Vec::new() }
+    }
+
+    /// The next component begins its part of the round, at a time before the latest event of the one before.
+    #[cold]
+    pub(super) fn go_back(&mut self, time: Time) {
+        assert!(self.agenda.round(self.now).is_some(), "time went back from {:?} to {time:?}", self.now);
+        self.latest = self.latest.max(self.now);
     }
 
     /// All components have come to the end of a round. The next one ends before the next change, pause or the end of the run.

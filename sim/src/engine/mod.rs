@@ -62,7 +62,7 @@ const FIRST_AGENT: u64 = 2;
 /// A running simulation.
 pub(crate) struct Engine<'a, A, M = Channel<Frame>> {
     now: Time,
-    /// The time of the latest event of an earlier round.
+    /// The latest time at which a component ended its part of a round, of all but the present component.
     latest: Time,
     agenda: Agenda,
     /// The turn of the present event.
@@ -197,8 +197,9 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         self.ahead.stop = stop;
         self.look_ahead();
         while let Some((time, turn, entity)) = self.next(stop) {
-            let in_order = time >= self.now || self.agenda.round(self.now).is_some();
-            assert!(in_order, "time went back from {:?} to {time:?}", self.now);
+            if time < self.now {
+                self.go_back(time);
+            }
             (self.now, self.turn) = (time, turn);
             if entity == self.pause_entity() {
                 cold_path();
