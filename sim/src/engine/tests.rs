@@ -179,6 +179,20 @@ fn whoever_watches_can_end_it() {
     assert_eq!(engine.events(), GLANCE);
 }
 
+#[test]
+fn a_packet_that_takes_no_time_to_send_leaves_its_queue() {
+    for next in [link(), direction(100_000, Duration::ZERO, 1)] {
+        // 40 bytes take less than a nanosecond. Because of its losses, the link looks at its queue for each packet.
+        let losses = Losses::new(0, "x", &Loss::Every(1_000_000));
+        let fast = Direction::new(400_000_000_000, 0, Queue::Packets(1), losses, true);
+        let agents = vec![Plain::source(0, 40, MS, 100), Plain::sink(100, false)];
+        let mut engine = engine(vec![fast, next], vec![0, 1, ARRIVED + 1], agents, Vec::new());
+        engine.run(Time::NEVER, |_| ControlFlow::Continue(())).unwrap();
+        assert_eq!(engine.links[0].counters().queue, 0);
+        assert_eq!(engine.agents[1].count as u64 + engine.links[1].counters().queue, 100);
+    }
+}
+
 /// With `PACKETS=20000000` and `HOPS=7`, under `time`, what the engine costs: the difference of two is that of a hop.
 #[test]
 fn all_packets_arrive_over_any_number_of_links() {

@@ -330,6 +330,8 @@ impl Direction {
             cold_path();
             self.catch_up(now);
             self.passed.forget(now);
+            // All before this packet may have left the queue. If its transmission takes no time, it is due at once as well.
+            self.leaves = self.leaves.min(pass.transit.departure);
         }
         self.passed.push(pass);
     }
