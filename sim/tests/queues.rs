@@ -191,6 +191,50 @@ rate = '100 kbit/s'
     }
 }
 
+/// Flows over a link with this queue and then over another.
+const TWO_LINKS: &str = "\
+stop = '5 s'
+measure = ['2 s', '4 s']
+[[link]]
+name = 'slow'
+between = ['s', 'm']
+rate = '1 Mbit/s'
+delay = '20 ms'
+queue = { codel = { limit = '100 packets', interval = '10 s' } }
+[[link]]
+name = 'next'
+between = ['m', 'r']
+rate = '10 Mbit/s'
+delay = '1 ms'
+[[flow]]
+name = 'f'
+from = 's'
+to = 'r'
+[[flow]]
+name = 'g'
+from = 's'
+to = 'r'
+start = '1 s'
+";
+
+#[test]
+fn the_packets_of_all_flows_on_a_link_are_the_packets_of_the_link() {
+    for queue in [
+        "100 packets",
+        "{ codel = { limit = '100 packets', interval = '10 s' } }",
+        "{ red = { limit = '40 packets', min = '5 packets', max = '15 packets' } }",
+    ] {
+        let result = result(TWO_LINKS, &[format!("link.slow.queue={queue}")], None);
+        for (number, link) in result.links.iter().enumerate() {
+            let whole: u64 = result.flows.iter().map(|flow| flow.links[number].packets).sum();
+            assert_eq!(whole, link.packets, "{queue}: {} {}", link.name, link.direction);
+            let measured = result.flows.iter().filter_map(|flow| flow.measured.as_ref());
+            let measured: u64 = measured.map(|flow| flow.links[number].packets).sum();
+            assert_eq!(Some(measured), link.measured.as_ref().map(|link| link.packets), "{queue}");
+        }
+    }
+}
+
 const DATA: &str = "\
 seed = 1
 [[link]]

@@ -53,6 +53,11 @@ impl<P> Codel<P> {
         self.waiting.push_back(Waiting { packet, size, since: now });
     }
 
+    /// The packets that wait, the first to leave first.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = &P> {
+        self.waiting.iter().map(|waiting| &waiting.packet)
+    }
+
     /// The packet that entered last, if it still waits.
     pub(crate) fn newest(&self) -> Option<&P> {
         self.waiting.back().map(|waiting| &waiting.packet)

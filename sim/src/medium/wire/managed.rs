@@ -23,4 +23,13 @@ impl Management {
             Queue::Codel(codel) => Some(Box::new(Management::Codel(Codel::new(codel)))),
         }
     }
+
+    /// The packets that wait here, and not in the FIFO of the link.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &Carried> {
+        let codel = match self {
+            Management::Codel(codel) => Some(codel),
+            Management::Red(_) => None,
+        };
+        codel.into_iter().flat_map(Codel::waiting)
+    }
 }

@@ -445,7 +445,8 @@ impl Direction {
     /// The entries of the table of routes at which the frames on this link stand.
     pub(crate) fn hops(&self, now: Time) -> impl Iterator<Item = u32> {
         let late = self.jitter.iter().flat_map(|jitter| jitter.frames());
-        let carried = self.fifo.iter().map(|carried| &carried.frame).chain(late);
+        let waiting = self.management.iter().flat_map(|management| management.waiting());
+        let carried = self.fifo.iter().chain(waiting).map(|carried| &carried.frame).chain(late);
         carried.map(|frame| frame.hop).chain(self.passed.hops(now))
     }
 
