@@ -25,6 +25,8 @@ pub struct Dimension {
     slips: &'static [(&'static str, &'static str)],
     /// The name of the smallest unit.
     smallest: &'static str,
+    /// The largest quantity, in the smallest unit.
+    most: u64,
     /// A correct example.
     pub example: &'static str,
 }
@@ -45,6 +47,7 @@ pub const RATE: Dimension = Dimension {
         ("Gb/s", "Gbit/s"),
     ],
     smallest: "bit/s",
+    most: u64::MAX,
     example: "10 Mbit/s",
 };
 
@@ -71,6 +74,8 @@ pub const DURATION: Dimension = Dimension {
         ("hours", "h"),
     ],
     smallest: "ns",
+    // 146 years. So the sum of a start and a delay is still a time that comes, and not `Time::NEVER`.
+    most: (1 << 62) - 1,
     example: "50 ms",
 };
 
@@ -98,6 +103,7 @@ pub const SIZE: Dimension = Dimension {
         ("mb", "MB"),
     ],
     smallest: "B",
+    most: u64::MAX,
     example: "64 KiB",
 };
 
@@ -106,6 +112,7 @@ pub(crate) const LENGTH: Dimension = Dimension {
     units: &[("mm", 1), ("cm", 10), ("m", 1_000), ("km", 1_000_000)],
     slips: &[("metre", "m"), ("metres", "m"), ("meter", "m"), ("meters", "m"), ("kilometres", "km")],
     smallest: "mm",
+    most: u64::MAX,
     example: "300 m",
 };
 
@@ -114,6 +121,7 @@ pub(crate) const FREQUENCY: Dimension = Dimension {
     units: &[("Hz", 1), ("kHz", 1_000), ("MHz", 1_000_000), ("GHz", 1_000_000_000)],
     slips: &[("hz", "Hz"), ("Mhz", "MHz"), ("Ghz", "GHz")],
     smallest: "Hz",
+    most: u64::MAX,
     example: "2.4 GHz",
 };
 
@@ -141,11 +149,15 @@ impl Dimension {
             None if number.contains('.') => Err(BadProduct::Fraction),
             None => Err(BadProduct::Overflow),
         };
+        let product = product.and_then(|product| match product <= self.most {
+            true => Ok(product),
+            false => Err(BadProduct::Overflow),
+        });
         product.map_err(|why| match why {
             BadProduct::Fraction => bad(format!("`{text}` is not a whole number of {}", self.smallest)),
             BadProduct::Overflow => BadQuantity {
                 message: format!("`{text}` is too large"),
-                hint: format!("the most is \"{} {unit}\"", u64::MAX / factor),
+                hint: format!("the most is \"{} {unit}\"", self.most / factor),
             },
         })
     }
@@ -394,6 +406,14 @@ mod tests {
             let wrong = SIZE.read(text).unwrap_err();
             assert_eq!(wrong.message, format!("`{text}` is too large"));
             assert_eq!(wrong.hint, "the most is \"18446744 TB\"");
+        }
+        assert_eq!(duration("4611686018427387903 ns"), Ok(Duration::from_nanos((1 << 62) - 1)));
+        for (text, most) in
+            [("4611686018427387904 ns", "4611686018427387903 ns"), ("9300000000 s", "4611686018 s")]
+        {
+            let wrong = duration(text).unwrap_err();
+            assert_eq!(wrong.message, format!("`{text}` is too large"));
+            assert_eq!(wrong.hint, format!("the most is \"{most}\""));
         }
         let wrong = duration("0.00000000000000000000000001 s").unwrap_err();
         assert_eq!(wrong.message, "`0.00000000000000000000000001 s` is not a whole number of ns");
