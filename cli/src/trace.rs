@@ -38,6 +38,9 @@ A scenario uses a trace as the rate of a link: rate = { trace = \"walk.up\" } (d
 
 const QUANTILES: [f64; 7] = [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0];
 
+/// The most windows over which rates are averaged.
+const MOST_WINDOWS: u128 = 10_000_000;
+
 /// Prints the summary and returns the exit status.
 pub(crate) fn trace(arguments: &Arguments) -> u8 {
     let file = arguments.file.display();
@@ -53,6 +56,14 @@ pub(crate) fn trace(arguments: &Arguments) -> u8 {
         return refuse(format!(
             "--window must be above 0 and at most {:?}, the length of the trace",
             trace.period()
+        ));
+    }
+    let windows = trace.period().as_nanos().div_ceil(arguments.window.as_nanos());
+    if windows > MOST_WINDOWS {
+        return refuse(format!(
+            "the trace lasts {} s, which are {windows} windows, more than {MOST_WINDOWS}: name longer ones, as --window '{} s'",
+            trace.period().as_secs_f64(),
+            trace.period().as_secs().div_ceil(1000)
         ));
     }
     let rates = trace.rates(arguments.window);

@@ -71,6 +71,17 @@ fn wrong_arguments_are_refused() {
 }
 
 #[test]
+fn a_summary_of_a_trace_has_a_limited_number_of_windows() {
+    let trace = "tests/bad/traces/decades.csv";
+    let output = anabranch(&["trace", trace]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("10000000000 windows"), "{}", stderr(&output));
+    let window = "--window '1000000 s'";
+    assert!(stderr(&output).contains(window), "{}", stderr(&output));
+    assert!(anabranch(&["trace", trace, "--window", "1000000 s", "--json"]).status.success());
+}
+
+#[test]
 fn a_file_that_is_no_text_is_refused_with_its_line() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("binary.toml");

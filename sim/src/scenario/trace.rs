@@ -3,20 +3,27 @@
 //! A trace is either a list of delivery opportunities, as Mahimahi records them, or samples of rate, delay and loss over
 //! time. Both repeat when they end.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_proto::Time;
 
 use super::at::{At, Result};
-use crate::medium::wire::Traced;
+use super::error::ScenarioError;
+use crate::medium::wire::{Traced, carried, segment_count};
 
 /// Bytes of IP packets that one delivery opportunity carries: a packet of 1500 bytes, as in Mahimahi.
 pub const OPPORTUNITY: u32 = 1500;
 
 /// The largest size of a trace file.
 const LARGEST_FILE: u64 = 256 << 20;
+
+/// The most spans of one rate that a trace has. A span takes 48 bytes.
+const MOST_STEPS: u64 = 10_000_000;
+
+/// A bit, as [`carried`] counts it.
+const BIT: u128 = 1_000_000_000;
 
 /// The rate of one link direction, as recorded.
 #[derive(Clone, PartialEq, Debug)]
@@ -90,6 +97,11 @@ impl Trace {
     /// Parses the text of a trace: samples if its first line is a header that begins with `time`, otherwise
     /// opportunities.
     pub fn parse(text: &str) -> std::result::Result<Trace, BadTrace> {
+        Trace::read(text)?.judge()
+    }
+
+    /// The same, before it is known whether the trace can be used.
+    fn read(text: &str) -> std::result::Result<Trace, BadTrace> {
         if text.trim_start().starts_with("time") { samples(text) } else { opportunities(text) }
     }
 
@@ -164,7 +176,7 @@ impl Trace {
         matches!(self, Trace::Samples { rows, .. } if rows.iter().any(|row| row.delay.is_some()))
     }
 
-    /// Why a trace cannot be used, if so.
+    /// Why a trace cannot be used with its interpolation, if so.
     fn judge(self) -> std::result::Result<Trace, BadTrace> {
         match &self {
             Trace::Opportunities(times) if times.is_empty() => {
@@ -173,12 +185,28 @@ impl Trace {
             Trace::Samples { rows, .. } if rows.len() < 2 => {
                 bad(2, "a trace has two samples at least: the last one ends it")
             }
-            Trace::Samples { rows, .. } if rows.iter().rev().skip(1).all(|row| row.rate == 0) => {
-                bad(2, "the rate is never above zero")
-            }
             _ if self.period() == Duration::ZERO => bad(1, "the trace ends at time zero"),
-            _ => Ok(self),
+            Trace::Samples { rows, interpolation } => match judge_samples(rows, *interpolation) {
+                Some(message) => bad(2, message),
+                None => Ok(self),
+            },
+            Trace::Opportunities(_) => Ok(self),
         }
+    }
+}
+
+/// Why two or more samples cannot be used, if so.
+fn judge_samples(rows: &[Sample], interpolation: Interpolation) -> Option<&'static str> {
+    let of_use = rows.len() - usize::from(interpolation == Interpolation::Step);
+    match () {
+        _ if rows[..of_use].iter().all(|row| row.rate == 0) => Some("the rate is never above zero"),
+        _ if segment_count(rows, interpolation) > MOST_STEPS => {
+            Some("the trace has more than 10,000,000 steps: linear interpolation makes one of every 10 ms")
+        }
+        _ if carried(rows, interpolation) < BIT => {
+            Some("the rates are so low that the whole trace carries less than one bit: they are in bit/s")
+        }
+        _ => None,
     }
 }
 
@@ -206,7 +234,7 @@ fn opportunities(text: &str) -> std::result::Result<Trace, BadTrace> {
         }
         times.push(time);
     }
-    Trace::Opportunities(times).judge()
+    Ok(Trace::Opportunities(times))
 }
 
 /// `time,rate,delay,loss`: seconds, bit/s, seconds, a fraction; the last two may be left out.
@@ -236,7 +264,7 @@ fn samples(text: &str) -> std::result::Result<Trace, BadTrace> {
             _ => rows.push(row),
         }
     }
-    Trace::Samples { rows, interpolation: Interpolation::Step }.judge()
+    Ok(Trace::Samples { rows, interpolation: Interpolation::Step })
 }
 
 /// One row. A missing column is `None`; a value that is not a number is `Some(None)`.
@@ -281,10 +309,10 @@ pub(super) fn rate(at: &At<'_>) -> Result<(u64, Option<TracedRate>)> {
     if let Some(entry) = entries.iter().find(|entry| !KEYS.contains(&entry.key.as_str())) {
         return Err(at.no_such_key(entry).hint(FORMS));
     }
-    let trace = match (at.get("trace"), at.get("opportunities"), at.get("samples")) {
-        (Some(file), None, None) => load(&file)?,
-        (None, Some(times), None) => listed(&times)?,
-        (None, None, Some(rows)) => tabled(&rows)?,
+    let (trace, source) = match (at.get("trace"), at.get("opportunities"), at.get("samples")) {
+        (Some(file), None, None) => (load(&file)?, file),
+        (None, Some(times), None) => (listed(&times)?, times),
+        (None, None, Some(rows)) => (tabled(&rows)?, rows),
         _ => return Err(at.error("a recorded rate is one trace").hint(FORMS)),
     };
     let interpolation = match at.get("interpolation") {
@@ -297,7 +325,10 @@ pub(super) fn rate(at: &At<'_>) -> Result<(u64, Option<TracedRate>)> {
             _ => Interpolation::Step,
         },
     };
-    let trace = trace.interpolated(interpolation);
+    let trace = trace.interpolated(interpolation).judge().map_err(|bad| match source.string() {
+        Ok(file) => at_fault(&source, &beside(&source, file), &bad),
+        Err(_) => source.error(bad.message),
+    })?;
     let offset = match at.get("offset") {
         None => Offset::Fixed(Duration::ZERO),
         Some(found) if found.string() == Ok("random") => Offset::Random,
@@ -306,11 +337,20 @@ pub(super) fn rate(at: &At<'_>) -> Result<(u64, Option<TracedRate>)> {
     Ok((trace.mean_rate(), Some(TracedRate { trace: Arc::new(trace), offset })))
 }
 
-/// The trace in a file, relative to the file of the scenario.
+/// The path of a file, relative to the file of the scenario.
+fn beside(at: &At<'_>, name: &str) -> PathBuf {
+    Path::new(at.file()).parent().unwrap_or_else(|| Path::new("")).join(name)
+}
+
+/// The trace in a file cannot be used.
+fn at_fault(at: &At<'_>, path: &Path, bad: &BadTrace) -> ScenarioError {
+    at.error(format!("{}, {bad}", path.display()))
+        .hint("a trace has one time in milliseconds per line, or the columns time,rate,delay,loss")
+}
+
+/// The trace in a file.
 fn load(at: &At<'_>) -> Result<Trace> {
-    let name = at.string()?;
-    let folder = Path::new(at.file()).parent().unwrap_or_else(|| Path::new(""));
-    let path = folder.join(name);
+    let path = beside(at, at.string()?);
     let unreadable = |why: String| {
         at.error(format!("cannot read the trace {}: {why}", path.display()))
             .hint("the path is relative to the scenario: trace = \"traces/lte.up\"")
@@ -320,10 +360,7 @@ fn load(at: &At<'_>) -> Result<Trace> {
         return Err(unreadable(format!("it has {size} bytes, at most {LARGEST_FILE} are read")));
     }
     let text = std::fs::read_to_string(&path).map_err(|error| unreadable(error.kind().to_string()))?;
-    Trace::parse(&text).map_err(|bad| {
-        at.error(format!("{}, {bad}", path.display()))
-            .hint("a trace has one time in milliseconds per line, or the columns time,rate,delay,loss")
-    })
+    Trace::read(&text).map_err(|bad| at_fault(at, &path, &bad))
 }
 
 fn listed(at: &At<'_>) -> Result<Trace> {
@@ -332,7 +369,7 @@ fn listed(at: &At<'_>) -> Result<Trace> {
     if !times.is_sorted() {
         return Err(at.error("times must not go back"));
     }
-    Trace::Opportunities(times).judge().map_err(|bad| at.error(bad.message))
+    Ok(Trace::Opportunities(times))
 }
 
 /// `[["0 s", "10 Mbit/s", "20 ms", "1 %"], …]`. Delay and loss may be "link": the link's own value.
@@ -356,7 +393,7 @@ fn tabled(at: &At<'_>) -> Result<Trace> {
     if !ascend || rows.first().is_some_and(|first| first.time != Duration::ZERO) {
         return Err(at.error("times must ascend from zero"));
     }
-    Trace::Samples { rows, interpolation: Interpolation::Step }.judge().map_err(|bad| at.error(bad.message))
+    Ok(Trace::Samples { rows, interpolation: Interpolation::Step })
 }
 
 #[cfg(test)]
@@ -389,6 +426,33 @@ mod tests {
         assert_eq!(error("time,speed\n0,1\n").line, 1);
         assert_eq!(error("time,rate\n0,-1\n").message, "`rate` is not a number of bit/s");
         assert_eq!(error("time,rate\n0,0\n1,5\n").message, "the rate is never above zero");
+    }
+
+    #[test]
+    fn samples_are_judged_with_their_interpolation() {
+        let judged = |text: &str, interpolation| {
+            let trace = Trace::read(text).unwrap().interpolated(interpolation);
+            trace.judge().map(|trace| trace.mean_rate()).map_err(|bad| bad.message)
+        };
+        let (step, linear) = (Interpolation::Step, Interpolation::Linear);
+        assert_eq!(judged("time,rate\n0,0\n10,1000000\n", linear), Ok(500_000));
+        assert_eq!(judged("time,rate\n0,0\n10,1000000\n", step), Err("the rate is never above zero"));
+        assert_eq!(judged("time,rate\n0,0\n10,0\n", linear), Err("the rate is never above zero"));
+        let low =
+            Err("the rates are so low that the whole trace carries less than one bit: they are in bit/s");
+        assert_eq!(
+            judged("time,rate\n0,1\n10,0\n", linear),
+            low,
+            "between the samples, rates are rounded down"
+        );
+        assert_eq!(judged("time,rate\n0,1\n10,0\n", step), Ok(1));
+        assert_eq!(judged("time,rate\n0,0\n1e-9,1\n2e-9,0\n", step), low);
+        let long = "time,rate\n0,1000000\n100000.001,1000000\n";
+        assert_eq!(judged(long, step), Ok(1_000_000));
+        assert!(
+            judged(long, linear)
+                .is_err_and(|message| message.starts_with("the trace has more than 10,000,000"))
+        );
     }
 
     #[test]

@@ -19,4 +19,4 @@ pub(crate) use loss::Losses;
 pub(crate) use managed::Management;
 pub(crate) use passed::Pass;
 pub(crate) use queue::Occupancy;
-pub(crate) use traced::Traced;
+pub(crate) use traced::{Traced, carried, segment_count};

@@ -1,5 +1,6 @@
 //! A link direction whose rate follows a recorded trace.
 
+use std::hint::cold_path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,9 @@ use crate::scenario::{Interpolation, OPPORTUNITY, Sample, Trace};
 const STEP: u64 = 10_000_000;
 
 const MILLISECOND: u64 = 1_000_000;
+
+/// What begins later is never sent. A time and a period together do not overflow up to this time.
+const LATEST: u64 = u64::MAX / 2;
 
 /// When packets leave a link direction whose rate was recorded.
 #[derive(Debug)]
@@ -32,7 +36,11 @@ enum Service {
         next: u64,
         left: u32,
     },
-    Segments(Vec<Segment>),
+    Segments {
+        segments: Vec<Segment>,
+        /// Bits in a period, times 10^9. At least one bit.
+        carried: u128,
+    },
 }
 
 /// From its time to that of the next, values do not change.
@@ -53,7 +61,10 @@ impl Traced {
             Trace::Opportunities(_) => {
                 Service::Opportunities { trace: trace.clone(), next: 0, left: OPPORTUNITY }
             }
-            Trace::Samples { rows, interpolation } => Service::Segments(segments(rows, *interpolation)),
+            Trace::Samples { rows, interpolation } => Service::Segments {
+                segments: segments(rows, *interpolation).map(|(segment, _)| segment).collect(),
+                carried: carried(rows, *interpolation),
+            },
         };
         let mut traced = Traced { offset, period, service, loss: None };
         traced.skip_to(Time::ZERO);
@@ -78,8 +89,9 @@ impl Traced {
                 }
                 departure
             }
-            Service::Segments(segments) => {
-                through(segments, self.period, start.as_nanos() + self.offset, size)
+            Service::Segments { segments, carried } => {
+                let start = start.as_nanos().saturating_add(self.offset);
+                through(segments, (self.period, *carried), start, size)
             }
         };
         Time::from_nanos(departure - self.offset)
@@ -89,7 +101,7 @@ impl Traced {
     fn skip_to(&mut self, start: Time) {
         let Service::Opportunities { trace, next, left } = &mut self.service else { return };
         let Trace::Opportunities(times) = &**trace else { return };
-        let start = start.as_nanos() + self.offset;
+        let start = start.as_nanos().saturating_add(self.offset);
         if opportunity(times, self.period, *next) < start {
             let within = (start % self.period).div_ceil(MILLISECOND);
             let place = times.partition_point(|time| u64::from(*time) < within) as u64;
@@ -123,7 +135,7 @@ impl Traced {
                 };
                 (until(to) - until(from)) as f64 * f64::from(OPPORTUNITY) * 8.0
             }
-            Service::Segments(segments) => {
+            Service::Segments { segments, .. } => {
                 // Whole repetitions are counted apart, so that the result does not depend on how many passed before.
                 let part = |at: u64| bits(segments, self.period, at % self.period);
                 let repetitions = to / self.period - from / self.period;
@@ -134,8 +146,8 @@ impl Traced {
     }
 
     fn segment(&self, at: Time) -> Option<&Segment> {
-        let Service::Segments(segments) = &self.service else { return None };
-        let within = (at.as_nanos() + self.offset) % self.period;
+        let Service::Segments { segments, .. } = &self.service else { return None };
+        let within = at.as_nanos().saturating_add(self.offset) % self.period;
         segments.get(segments.partition_point(|segment| segment.from <= within) - 1)
     }
 }
@@ -143,7 +155,8 @@ impl Traced {
 /// When opportunity `number`, counted on over the repetitions, is.
 fn opportunity(times: &[u32], period: u64, number: u64) -> u64 {
     let all = times.len() as u64;
-    number / all * period + u64::from(times[(number % all) as usize]) * MILLISECOND
+    let within = u64::from(times[(number % all) as usize]) * MILLISECOND;
+    (number / all).saturating_mul(period).saturating_add(within)
 }
 
 /// Bits from the beginning of the trace to `until`.
@@ -155,9 +168,21 @@ fn bits(segments: &[Segment], period: u64, until: u64) -> f64 {
     segments.iter().zip(ends).map(part).sum()
 }
 
-/// When the last bit of `size` bytes leaves that begin at `start`.
-fn through(segments: &[Segment], period: u64, start: u64, size: u32) -> u64 {
+/// When the last bit of `size` bytes leaves that begin at `start`. `period`: its length, and the bits in it times 10^9.
+fn through(segments: &[Segment], period: (u64, u128), start: u64, size: u32) -> u64 {
+    let (period, carried) = period;
     let (mut now, mut need) = (start, u128::from(size) * 8_000_000_000);
+    if need > carried {
+        cold_path();
+        // The packet takes more than a period. What whole periods carry is counted at once.
+        let whole = (need - 1) / carried;
+        need -= whole * carried;
+        now = now.saturating_add(period.saturating_mul(whole as u64));
+    }
+    if now > LATEST {
+        cold_path();
+        return u64::MAX;
+    }
     let mut place = segments.partition_point(|segment| segment.from <= now % period) - 1;
     loop {
         let end = segments.get(place + 1).map_or(period, |next| next.from);
@@ -172,24 +197,38 @@ fn through(segments: &[Segment], period: u64, start: u64, size: u32) -> u64 {
     }
 }
 
-/// Samples as segments; the last one only ends the trace.
-fn segments(rows: &[Sample], interpolation: Interpolation) -> Vec<Segment> {
-    let mut segments = Vec::new();
-    for pair in rows.windows(2) {
+/// Samples as segments, each with its end; the last sample only ends the trace.
+fn segments(rows: &[Sample], interpolation: Interpolation) -> impl Iterator<Item = (Segment, u64)> {
+    rows.windows(2).flat_map(move |pair| {
         let (from, end) = (pair[0].time.as_nanos() as u64, pair[1].time.as_nanos() as u64);
-        let step = if interpolation == Interpolation::Linear { STEP } else { end - from };
-        let mut at = from;
-        while at < end {
-            let middle = (at + (at + step).min(end)) / 2;
+        let step = step(interpolation, end - from);
+        (from..end).step_by(step as usize).map(move |at| {
+            let until = (at + step).min(end);
+            let middle = (at + until) / 2;
             let part = match interpolation {
                 Interpolation::Step => 0.0,
                 Interpolation::Linear => (middle - from) as f64 / (end - from) as f64,
             };
-            segments.push(mixed(&pair[0], &pair[1], part, at));
-            at += step;
-        }
-    }
-    segments
+            (mixed(&pair[0], &pair[1], part, at), until)
+        })
+    })
+}
+
+/// The length of the segments between two samples that are so far apart.
+fn step(interpolation: Interpolation, apart: u64) -> u64 {
+    if interpolation == Interpolation::Linear { STEP } else { apart }
+}
+
+/// How many segments these samples are.
+pub(crate) fn segment_count(rows: &[Sample], interpolation: Interpolation) -> u64 {
+    let apart = rows.windows(2).map(|pair| (pair[1].time - pair[0].time).as_nanos() as u64);
+    apart.map(|apart| apart.div_ceil(step(interpolation, apart).max(1))).sum()
+}
+
+/// The bits that a period carries, times 10^9.
+pub(crate) fn carried(rows: &[Sample], interpolation: Interpolation) -> u128 {
+    let all = segments(rows, interpolation);
+    all.map(|(segment, end)| u128::from(segment.rate) * u128::from(end - segment.from)).sum()
 }
 
 /// The values at this part of the way from one sample to the next.
@@ -269,5 +308,23 @@ mod tests {
         assert_eq!((step.delay(ms(3)), step.delay(ms(13))), (Some(5 * MILLISECOND), Some(7 * MILLISECOND)));
         assert_eq!([3, 4, 13, 14].map(|at| step.changed_loss(ms(at))), [Some(0.0), None, Some(0.5), None]);
         assert_eq!(traced(Interpolation::Linear).mean_rate(ms(0), ms(20)), 250_000.0);
+    }
+
+    #[test]
+    fn a_packet_may_take_many_periods() {
+        let row = |nanos, rate| Sample { time: Duration::from_nanos(nanos), rate, delay: None, loss: None };
+        // One bit in each period of two seconds.
+        let rows = vec![row(0, 0), row(1_000_000_000, 1), row(2_000_000_000, 0)];
+        let trace = Arc::new(Trace::Samples { rows, interpolation: Interpolation::Step });
+        let mut traced = Traced::new(&trace, Duration::ZERO);
+        let seconds = |seconds: u64| Time::from_nanos(seconds * 1_000_000_000);
+        assert_eq!(traced.departure(seconds(0), 1), seconds(16));
+        assert_eq!(
+            traced.departure(Time::from_nanos(17_500_000_000), 1500),
+            Time::from_nanos(24_017_500_000_000)
+        );
+        assert_eq!(traced.departure(seconds(40_000), 100_000), seconds(1_640_000));
+        assert_eq!(traced.departure(seconds(40_000), u32::MAX), Time::NEVER, "2,177 years are too many");
+        assert_eq!(traced.departure(Time::from_nanos(u64::MAX - 5), 1500), Time::NEVER);
     }
 }
