@@ -185,6 +185,21 @@ fn what_cannot_be_run_is_refused_with_its_place() {
 }
 
 #[test]
+fn a_series_of_throughput_has_two_rows_for_a_long_silence() {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("silence");
+    let _ = std::fs::remove_dir_all(&directory);
+    let mut scenario = scenarios::one_path();
+    scenario.flows[0].start = Duration::from_secs(100_000);
+    let mut series = CsvSeries::new(&directory).unwrap();
+    run(&scenario, RunOptions { observer: Some(&mut series), ..RunOptions::default() }).unwrap();
+    series.finish().unwrap();
+    let text = std::fs::read_to_string(directory.join("f.throughput.csv")).unwrap();
+    let rows: Vec<_> = text.lines().collect();
+    assert_eq!(rows[..3], ["time,throughput", "0.200000000,0", "100000.100000000,0"]);
+    assert!(rows[3].starts_with("100000.2") && rows.len() < 30, "{rows:?}");
+}
+
+#[test]
 fn series_are_written() {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("series");
     let _ = std::fs::remove_dir_all(&directory);

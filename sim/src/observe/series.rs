@@ -133,9 +133,13 @@ impl CsvSeries {
         let Some(reading) = self.reading.get(flow).copied() else { return };
         if now > reading.interval {
             self.close_interval(flow);
-            // In between, nothing was read.
-            for empty in (reading.interval + 1)..now {
-                self.throughput(flow, empty, 0);
+            // In between, nothing was read. However many intervals that are, the first and the last of them are enough for a curve.
+            let (first, last) = (reading.interval + 1, now - 1);
+            if first <= last {
+                self.throughput(flow, first, 0);
+            }
+            if first < last {
+                self.throughput(flow, last, 0);
             }
             self.reading[flow] = Reading { interval: now, before: reading.bytes, bytes };
         } else {
