@@ -383,6 +383,17 @@ fn what_cannot_be_is_refused_with_line_key_and_fix() {
     }
 }
 
+/// A hundred and twenty-eight nodes square. A metre apart, each radio reaches all others: 134 million pairs.
+#[test]
+fn radios_that_are_too_close_are_refused_with_their_spacing() {
+    let grid = "[[channel]]\nname = 'air'\n[[grid]]\nname = 'g'\ncolumns = 128\nrows = 128\nspacing = '1 m'\nchannels = ['air']\n";
+    let text = format!("{grid}[[flow]]\nname = 'f'\nfrom = 'g0-0'\nto = 'g1-0'\nsend = '1 kB'\n");
+    let (line, key, told) = refused(&text, &[]);
+    assert_eq!((line, key.as_str()), (7, "grid.g.spacing"), "{told}");
+    assert!(told.contains("more than 5000000 pairs of radios of channel `air`"), "{told}");
+    scenario(&text, &["grid.g.spacing=300 m"]);
+}
+
 #[test]
 fn the_same_without_a_document_is_an_error_too() {
     let scenario = scenario(TEXT, &["chain.a.spacing=400 m"]);

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::at::{At, Result};
-use super::{Scenario, Station, station};
-use crate::medium::wireless::distance;
+use super::{Channel, Scenario, Station, station};
+use crate::medium::wireless::{Neighbours, distance};
 use crate::network::radios;
 
 /// Whether channels, nodes and routes agree.
@@ -21,6 +21,10 @@ pub(super) fn check(root: &At<'_>, scenario: &Scenario) -> Result<()> {
     }
     for table in tables("grid")? {
         made.take(&table, station::grid(&table)?)?;
+    }
+    let lines = [tables("chain")?, tables("grid")?];
+    for (at, channel) in tables("channel")?.iter().zip(&scenario.channels) {
+        crowd(at, &lines, channel, scenario)?;
     }
     tables("route")?.iter().zip(&scenario.routes).try_for_each(|(at, given)| route(at, given, scenario))?;
     match (root.get("measure"), scenario.measure, scenario.stop) {
@@ -42,6 +46,34 @@ fn names(tables: &[At<'_>], scenario: &Scenario) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The most pairs of radios of a channel that are within reach of each other. Such a pair takes about a hundred bytes.
+const MOST_PAIRS: usize = 5_000_000;
+
+/// Whether the radios of a channel are so far apart that the pairs within reach fit into memory. `lines` are the chains and the grids.
+fn crowd(at: &At<'_>, lines: &[Vec<At<'_>>; 2], channel: &Channel, scenario: &Scenario) -> Result<()> {
+    let here = |station: &&Station| station.channels.contains(&channel.name);
+    let places: Vec<_> = scenario.stations.iter().filter(here).map(|station| station.place).collect();
+    let reception = radios::reception(&channel.reception);
+    if !Neighbours::are_more_than(2 * MOST_PAIRS, &places, &*reception) {
+        return Ok(());
+    }
+    let message = format!(
+        "more than {MOST_PAIRS} pairs of radios of channel `{}` are within reach of each other, which is {:.0} m",
+        channel.name,
+        reception.reach()
+    );
+    let nodes = |at: &At<'_>, made: fn(&At<'_>) -> Result<Vec<Station>>| {
+        made(at).map_or(0, |stations| stations.iter().filter(here).count())
+    };
+    let chains = lines[0].iter().map(|at| (nodes(at, station::chain), at));
+    let grids = lines[1].iter().map(|at| (nodes(at, station::grid), at));
+    let error = match chains.chain(grids).max_by_key(|(nodes, _)| *nodes) {
+        Some((1.., largest)) => largest.error_below("spacing", message),
+        _ => at.error_below("name", message),
+    };
+    Err(error.hint("a larger `spacing`, or fewer nodes"))
 }
 
 /// The nodes of the tables so far.

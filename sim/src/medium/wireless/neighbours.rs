@@ -34,24 +34,26 @@ const PER_METRE: (f64, f64) = (10.0, 3.0);
 impl Neighbours {
     /// Computes the neighbours of stations at these positions, in metres. No two may be at the same position.
     pub(crate) fn new(places: &[[f64; 2]], rules: &dyn Reception) -> Self {
-        let reach = rules.reach();
-        let cells = Cells::new(places, reach);
+        let cells = Cells::new(places, rules.reach());
         let (mut all, mut begin) = (Vec::new(), vec![0]);
-        for (station, place) in places.iter().enumerate() {
+        for station in 0..places.len() {
             let first = all.len();
-            for other in cells.around(*place).filter(|other| *other as usize != station) {
-                let metres = distance(*place, places[other as usize]);
-                if metres <= reach {
-                    let strength = rules.strength(metres);
-                    let sensed = rules.senses(strength);
-                    let (delay, alone) = (propagation(metres), Alone::new(rules, strength));
-                    all.push(Neighbour { station: other, delay, strength, sensed, alone });
-                }
+            for (other, metres) in cells.near(places, station) {
+                let strength = rules.strength(metres);
+                let sensed = rules.senses(strength);
+                let (delay, alone) = (propagation(metres), Alone::new(rules, strength));
+                all.push(Neighbour { station: other, delay, strength, sensed, alone });
             }
             all[first..].sort_by_key(|neighbour| (neighbour.delay, neighbour.station));
             begin.push(all.len() as u32);
         }
         Neighbours { all, begin }
+    }
+
+    /// Whether stations at these positions have more than `most` neighbours in all.
+    pub(crate) fn are_more_than(most: usize, places: &[[f64; 2]], rules: &dyn Reception) -> bool {
+        let cells = Cells::new(places, rules.reach());
+        (0..places.len()).flat_map(|station| cells.near(places, station)).nth(most).is_some()
     }
 
     /// Where the neighbours of a station are in the list, nearest first.
@@ -134,6 +136,13 @@ impl Cells {
         place.map(|metres| (metres / self.width).floor() as i64)
     }
 
+    /// The other stations that are at most as far away as a square is wide, each with its distance in metres.
+    fn near(&self, places: &[[f64; 2]], station: usize) -> impl Iterator<Item = (StationId, f64)> {
+        let others = self.around(places[station]).filter(move |other| *other as usize != station);
+        let away = others.map(move |other| (other, distance(places[station], places[other as usize])));
+        away.filter(|(_, metres)| *metres <= self.width)
+    }
+
     /// The stations in the square of a position and in the eight squares around it.
     fn around(&self, place: [f64; 2]) -> impl Iterator<Item = StationId> {
         let [x, y] = self.square(place);
@@ -164,6 +173,9 @@ mod tests {
             [(1, next, true), (5, opposite, true), (6, diagonal, false), (2, two, false), (7, far, false)];
         assert_eq!(of(0), beside);
         assert_eq!(neighbours.list(2).len(), 9);
+        let all = (0..10).map(|station| neighbours.list(station).len()).sum();
+        assert!(!Neighbours::are_more_than(all, &places, &paper()));
+        assert!(Neighbours::are_more_than(all - 1, &places, &paper()));
         assert!(neighbours.sense(0, 5) && !neighbours.sense(0, 2) && !neighbours.sense(0, 9));
     }
 
