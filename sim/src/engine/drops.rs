@@ -15,6 +15,15 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
         }
     }
 
+    /// The run ends: the managements of all queues decide what they have to decide by now.
+    #[cold]
+    pub(super) fn decide_all(&mut self) {
+        for link in 0..self.links.len() {
+            self.links[link].decide(self.now);
+            self.drop_all(link);
+        }
+    }
+
     /// A radio drops a frame. SACKs that must not be lost reach the next node nevertheless.
     pub(super) fn drop_at_radio<const LOOK: u8>(&mut self, cause: DropCause, frame: Frame) {
         let agent = self.destination(&frame);

@@ -1,12 +1,11 @@
 //! The engine. It executes event after event until none is left or the run ends.
 //!
-//! Entities are numbered: link directions, then agents, then the list of changes, then the parts of channels. Each has one
-//! entry in the agenda; the entry of a part is its next event. On links, a packet costs one event per hop, its
-//! arrival. If all packets of the next link come from this one, a packet runs ahead to that link without an event,
-//! unless an observer needs to see it there in order (`ahead.rs`). Ties are broken by turns: changes come first, then agents that wait, then the
-//! packet that entered its link first. Entities that never affect each other need no common order, and take turns (`components.rs`).
-//! Departures need no event: before an arrival is handled, every packet whose
-//! departure is due has left its queue.
+//! Entities are numbered: link directions, then agents, then the list of changes, then the list of pauses, then the parts of channels.
+//! Each has one entry in the agenda; the entry of a part is its next event. On links, a packet costs one event per hop, its
+//! arrival; one more before a link with CoDel, and one more on a link that may reorder packets. If all packets of the next link come from this one, a packet runs ahead to that link without an event,
+//! unless an observer needs to see it there in order (`ahead.rs`). Ties are broken by turns: CoDel's decisions come first, then
+//! pauses, then changes, then agents that wait, then the packet that entered its link first. Entities that never affect each other need no common order, and take turns (`components.rs`).
+//! Other departures need no event: before an arrival is handled, every packet whose departure is due has left its queue.
 
 pub(crate) mod agenda;
 mod ahead;
@@ -54,10 +53,11 @@ pub(crate) const ARRIVED: u32 = 1 << 31;
 pub(crate) const NO_ROUTE: u32 = u32::MAX;
 /// The number of events between two calls of the function that watches the run.
 const GLANCE: u64 = 1 << 16;
-/// The order at equal times: pauses, then changes, then waiting agents by number, then parts of channels.
-const PAUSE: Turn = Turn::fixed(0);
-const CHANGE: Turn = Turn::fixed(1);
-const FIRST_AGENT: u64 = 2;
+/// The order at equal times: CoDel's decisions, which have the turn `FIRST`, then pauses, then changes, then waiting agents by number, then
+/// parts of channels.
+const PAUSE: Turn = Turn::fixed(1);
+const CHANGE: Turn = Turn::fixed(2);
+const FIRST_AGENT: u64 = 3;
 
 /// A running simulation.
 pub(crate) struct Engine<'a, A, M = Channel<Frame>> {
@@ -223,6 +223,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
             self.show_all_departures();
             self.show_kept();
         }
+        self.decide_all();
         Ok(Halt::Ended)
     }
 
@@ -330,7 +331,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
     #[inline(always)]
     fn arrive<const LOOK: u8>(&mut self, link: usize) {
         let direction = &mut self.links[link];
-        let frame = direction.deliver(self.now);
+        let frame = direction.deliver(self.now, self.turn);
         let dropped = direction.has_dropped();
         if let Some((time, turn)) = direction.head() {
             self.agenda.set(link as Entity, time, turn);
@@ -475,9 +476,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         match self.links[link].offer(self.now, frame, self.turn) {
             OfferResult::Sent(Carried { frame, transit, .. }) => self.carry::<LOOK>(link, frame, transit),
             OfferResult::Waits => {
-                if self.links[link].len() == 1 {
-                    self.await_head(link);
-                }
+                self.await_head(link);
                 if LOOK == look::NOW {
                     self.show_queued(link);
                 }

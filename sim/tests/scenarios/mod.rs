@@ -1,4 +1,4 @@
-//! Scenarios as literals, and all files of the repository.
+//! Scenarios as literals, all files of the repository's scenarios, and those in this folder.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
@@ -31,9 +31,11 @@ fn literals() -> Vec<Scenario> {
 }
 
 fn files() -> Vec<Scenario> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios");
-    let entries = std::fs::read_dir(folder).expect("the folder can be read");
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    let folders = ["../scenarios", "tests/scenarios"];
+    let folders = folders.map(|folder| Path::new(env!("CARGO_MANIFEST_DIR")).join(folder));
+    let entries = folders.map(|folder| std::fs::read_dir(folder).expect("the folder can be read"));
+    let mut paths: Vec<PathBuf> =
+        entries.into_iter().flatten().map(|entry| entry.expect("an entry").path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
     paths.sort();
     assert!(!paths.is_empty());

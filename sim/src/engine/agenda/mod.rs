@@ -14,7 +14,7 @@ use anabranch_proto::{Duration, Time};
 
 use tournament::Tournament;
 
-/// A link direction, an agent or the list of changes, by its number.
+/// A link direction, an agent, the list of changes, the list of pauses or a part of a channel, by its number.
 pub(crate) type Entity = u32;
 
 /// The order of events at the same time: the smaller turn is first.
@@ -22,6 +22,9 @@ pub(crate) type Entity = u32;
 pub(crate) struct Turn(u64, u64);
 
 impl Turn {
+    /// The turn before all others.
+    pub(crate) const FIRST: Turn = Turn(0, 0);
+
     /// A turn before all packets, in the order of these numbers.
     pub(crate) const fn fixed(number: u64) -> Self {
         Turn(0, number)

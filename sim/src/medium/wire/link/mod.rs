@@ -1,19 +1,23 @@
 //! A link direction: rate, delay, a queue, losses.
 //!
-//! A packet costs one event. When a packet is offered, its departure can be computed: it begins when the packet before it has
+//! A packet costs one event, or two: see the last two paragraphs. When a packet is offered, its departure can be computed: it begins when the packet before it has
 //! departed (or now), and takes size / rate. It arrives one delay later. So a link is one FIFO of packets that wait, are being
 //! sent, or are in flight, and the agenda holds only the arrival of the first packet. The departures also tell how full the
-//! queue is: a packet whose departure is now has left. A link never reorders. When its delay becomes shorter, the next packets
-//! arrive together with the packet before them.
+//! queue is: a packet whose departure is now has left. When the delay of a link becomes shorter, the next packets arrive together with
+//! the packet before them.
 //!
 //! A packet need not be an event on every link of its route. If all packets of a link come from one other link, they *pass* that
 //! other link: the engine offers them to the next link as soon as their departure is known, and the link that they pass keeps only
 //! their times. When a run ends, [`Direction::rewind`] undoes what had not happened yet.
 //!
 //! CoDel decides when a packet leaves the queue. Its packets therefore wait in CoDel and enter the FIFO when their transmission
-//! begins. That is never later than the arrival of the packet before, so it needs no event of its own.
+//! begins. That is an event of its own, because CoDel may drop packets then, and a drop is told at its time.
+//!
+//! A link does not reorder packets, unless it has jitter with `reorder = true`. Then the head of the FIFO is held back after its arrival
+//! for as long as its draw says (`jitter.rs`), and is delivered in a second event.
 
 mod alter;
+mod managed;
 
 use std::collections::VecDeque;
 use std::hint::cold_path;
@@ -24,7 +28,6 @@ use super::counters::{Counters, DropCause};
 use super::jitter::Jitter;
 use super::managed::Management;
 use super::passed::{Pass, Passed};
-use super::red::Seen;
 use super::{Losses, Occupancy, Traced};
 use crate::engine::agenda::Turn;
 use crate::scenario::{Loss, Queue};
@@ -359,51 +362,6 @@ impl Direction {
         (offered - self.counters.offered) as usize
     }
 
-    /// Whether RED drops the packet that arrives now.
-    #[cold]
-    fn dropped_early(&mut self, now: Time) -> bool {
-        let Some(Management::Red(red)) = self.management.as_deref_mut() else { return false };
-        let sending = self.fifo.get(self.left).map_or(0, |carried| carried.frame.size);
-        let seen = Seen {
-            packets: self.queue.packets().saturating_sub(1),
-            bytes: self.queue.bytes() - u64::from(sending),
-            idle: (self.leaves == Time::NEVER).then_some(self.last.0),
-            rate: self.rate,
-        };
-        red.drops(now, &seen)
-    }
-
-    /// Puts the packet into a managed queue.
-    #[cold]
-    fn wait(&mut self, now: Time, carried: Carried) {
-        let Some(Management::Codel(codel)) = self.management.as_deref_mut() else {
-            return self.send(now, carried);
-        };
-        let size = carried.frame.size;
-        codel.enter(now, carried, size);
-        if self.leaves == Time::NEVER {
-            self.pull(now);
-        }
-    }
-
-    /// Asks CoDel for the next packet when the link has nothing to send.
-    #[cold]
-    fn pull(&mut self, now: Time) {
-        if self.left < self.fifo.len() {
-            return;
-        }
-        let Some(Management::Codel(codel)) = self.management.as_deref_mut() else { return };
-        let (queue, dropped, counters) = (&mut self.queue, &mut self.dropped, &mut self.counters);
-        let next = codel.leave(now, |packet, size| {
-            queue.leave(size);
-            counters.queue += 1;
-            dropped.push((now, packet));
-        });
-        if let Some((carried, _)) = next {
-            self.send(now, carried);
-        }
-    }
-
     /// Takes the packets that the queue management dropped since the last call, with their times.
     pub(crate) fn take_dropped(&mut self) -> Vec<(Time, Carried)> {
         std::mem::take(&mut self.dropped)
@@ -414,14 +372,11 @@ impl Direction {
         !self.dropped.is_empty()
     }
 
-    /// Time and turn of the next arrival.
+    /// Time and turn of the next event: an arrival, or a decision of CoDel.
     #[inline]
     pub(crate) fn head(&self) -> Option<(Time, Turn)> {
         let head = self.fifo.front().map(|carried| (carried.transit.arrival, carried.turn()));
-        match self.jitter.as_deref() {
-            Some(jitter) => head.into_iter().chain(jitter.next()).min(),
-            None => head,
-        }
+        if self.plain { head } else { self.earliest(head) }
     }
 
     /// The packet that was offered last, if it is still here.
@@ -435,11 +390,6 @@ impl Direction {
     /// When the next packet leaves the queue; `NEVER` if none is in it.
     pub(crate) fn leaves(&self) -> Time {
         self.leaves
-    }
-
-    /// The number of packets in the FIFO. Packets that jitter holds back are not counted.
-    pub(crate) fn len(&self) -> usize {
-        self.fifo.len()
     }
 
     /// The entries of the table of routes at which the frames on this link stand.
@@ -469,11 +419,11 @@ impl Direction {
         }
     }
 
-    /// Delivers the head. Returns `None` if jitter that may reorder holds it back.
+    /// Delivers the head. Returns `None` if jitter that may reorder holds it back, or if it was the `turn` of CoDel to decide.
     #[inline(always)]
-    pub(crate) fn deliver(&mut self, now: Time) -> Option<Frame> {
+    pub(crate) fn deliver(&mut self, now: Time, turn: Turn) -> Option<Frame> {
         if !self.plain {
-            return self.deliver_late(now);
+            return self.deliver_late(now, turn);
         }
         if self.left == 0 {
             self.catch_up(now);
@@ -485,9 +435,13 @@ impl Direction {
         Some(frame)
     }
 
-    /// The same for a link that may hold packets back after their transmission.
+    /// The same for a link that may hold packets back before or after their transmission.
     #[cold]
-    fn deliver_late(&mut self, now: Time) -> Option<Frame> {
+    fn deliver_late(&mut self, now: Time, turn: Turn) -> Option<Frame> {
+        if turn == Turn::FIRST {
+            self.depart(now, |_, _, _| {});
+            return None;
+        }
         if let Some(late) = self.jitter.as_deref_mut().and_then(|jitter| jitter.due(now)) {
             self.counters.delivered_bytes += u64::from(late.frame.size);
             return Some(late.frame);

@@ -25,8 +25,8 @@ fn offer(link: &mut Direction, now: Time, size: u32) -> Option<DropCause> {
 
 fn arrivals(link: &mut Direction) -> Vec<u64> {
     let mut times = Vec::new();
-    while let Some((time, _)) = link.head() {
-        link.deliver(time);
+    while let Some((time, turn)) = link.head() {
+        link.deliver(time, turn);
         times.push(time.as_nanos() / MS);
     }
     times
