@@ -381,7 +381,7 @@ pub struct MeasuredLink {
 /// Packets dropped, by cause.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub struct Drops {
-    /// The queue was full.
+    /// The queue was full, or its management dropped them.
     pub queue: u64,
     /// The link lost them.
     pub loss: u64,

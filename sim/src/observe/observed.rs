@@ -17,7 +17,7 @@ use crate::transport::{Body, Frame};
 
 /// The least number of packets in a queue that are shown together.
 const BATCH: usize = 128;
-/// After so many polls of each agent they tell the details that they have kept.
+/// After so many polls for each agent, counted over all of them, they tell the details that they have kept.
 const POLLS: u32 = 32;
 
 /// An observer, and the origins of the packets in flight.
