@@ -22,6 +22,10 @@ const LARGEST_FILE: u64 = 256 << 20;
 /// The most spans of one rate that a trace has. A span takes 48 bytes.
 const MOST_STEPS: u64 = 10_000_000;
 
+const TOO_LONG: &str =
+    "the trace has more than 10,000,000 steps: linear interpolation makes one of every 10 ms";
+const TOO_SLOW: &str = "the rates are so low that the whole trace carries less than one bit";
+
 /// A bit, as [`carried`] counts it.
 const BIT: u128 = 1_000_000_000;
 
@@ -200,12 +204,8 @@ fn judge_samples(rows: &[Sample], interpolation: Interpolation) -> Option<&'stat
     let of_use = rows.len() - usize::from(interpolation == Interpolation::Step);
     match () {
         _ if rows[..of_use].iter().all(|row| row.rate == 0) => Some("the rate is never above zero"),
-        _ if segment_count(rows, interpolation) > MOST_STEPS => {
-            Some("the trace has more than 10,000,000 steps: linear interpolation makes one of every 10 ms")
-        }
-        _ if carried(rows, interpolation) < BIT => {
-            Some("the rates are so low that the whole trace carries less than one bit: they are in bit/s")
-        }
+        _ if segment_count(rows, interpolation) > MOST_STEPS => Some(TOO_LONG),
+        _ if carried(rows, interpolation) < BIT => Some(TOO_SLOW),
         _ => None,
     }
 }
@@ -344,8 +344,12 @@ fn beside(at: &At<'_>, name: &str) -> PathBuf {
 
 /// The trace in a file cannot be used.
 fn at_fault(at: &At<'_>, path: &Path, bad: &BadTrace) -> ScenarioError {
-    at.error(format!("{}, {bad}", path.display()))
-        .hint("a trace has one time in milliseconds per line, or the columns time,rate,delay,loss")
+    let hint = match bad.message {
+        TOO_LONG => "let it be shorter, or leave out `interpolation`",
+        TOO_SLOW => "rates are in bit/s: 10000000 is 10 Mbit/s",
+        _ => "a trace has one time in milliseconds per line, or the columns time,rate,delay,loss",
+    };
+    at.error(format!("{}, {bad}", path.display())).hint(hint)
 }
 
 /// The trace in a file.
@@ -438,8 +442,7 @@ mod tests {
         assert_eq!(judged("time,rate\n0,0\n10,1000000\n", linear), Ok(500_000));
         assert_eq!(judged("time,rate\n0,0\n10,1000000\n", step), Err("the rate is never above zero"));
         assert_eq!(judged("time,rate\n0,0\n10,0\n", linear), Err("the rate is never above zero"));
-        let low =
-            Err("the rates are so low that the whole trace carries less than one bit: they are in bit/s");
+        let low = Err(TOO_SLOW);
         assert_eq!(
             judged("time,rate\n0,1\n10,0\n", linear),
             low,
