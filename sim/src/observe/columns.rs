@@ -128,7 +128,7 @@ pub(super) const REORDERING: Series = Series {
 };
 pub(super) const THROUGHPUT: Series = Series {
     name: "throughput",
-    doc: "What the receiving application read: a row for each tenth of a second. Of consecutive tenths in which it read nothing, only the first and the last have a row.",
+    doc: "What the receiving application read: a row for each tenth of a second. If it read nothing for more than 100 s, only the first and the last tenth of that time have a row.",
     columns: &[
         ("time", "the end of the interval, seconds from the beginning of the run"),
         ("throughput", "user data read, bit/s"),

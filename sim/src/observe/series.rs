@@ -133,13 +133,12 @@ impl CsvSeries {
         let Some(reading) = self.reading.get(flow).copied() else { return };
         if now > reading.interval {
             self.close_interval(flow);
-            // In between, nothing was read. However many intervals that are, the first and the last of them are enough for a curve.
-            let (first, last) = (reading.interval + 1, now - 1);
-            if first <= last {
-                self.throughput(flow, first, 0);
-            }
-            if first < last {
-                self.throughput(flow, last, 0);
+            // In between, nothing was read. The first and the last interval of a long silence are enough for a curve.
+            let silence = (reading.interval + 1)..now;
+            let length = silence.end - silence.start;
+            let step = if length > LONGEST_SILENCE { length - 1 } else { 1 };
+            for empty in silence.step_by(step as usize) {
+                self.throughput(flow, empty, 0);
             }
             self.reading[flow] = Reading { interval: now, before: reading.bytes, bytes };
         } else {
@@ -207,6 +206,9 @@ struct Reading {
 
 /// The length of an interval of the throughput, in nanoseconds.
 const INTERVAL: u64 = 100_000_000;
+
+/// The most intervals in which nothing was read that have a row each.
+const LONGEST_SILENCE: u64 = 1000;
 
 impl Observer for CsvSeries {
     fn begin(&mut self, names: &Names) {
