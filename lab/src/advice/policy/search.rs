@@ -315,7 +315,7 @@ impl Compared<'_> {
     fn map(&self, setting: &Setting, advised: &str) -> Map {
         let rates = |path: usize| -> Vec<f64> {
             let now = setting.task.paths[path].rate as f64;
-            (-OCTAVES..=OCTAVES).map(|octave| octaves(now, octave)).collect()
+            (-OCTAVES..=OCTAVES).map(|octave| octaves(now, octave).max(1.0)).collect()
         };
         let (first, second) = (rates(0), rates(1));
         let cell = |(row, column): &(usize, usize)| {
@@ -344,7 +344,7 @@ impl Compared<'_> {
 /// So many octaves higher.
 fn octaves(value: f64, octave: i32) -> f64 {
     let factor = f64::from(1_u32 << octave.unsigned_abs());
-    if octave < 0 { (value / factor).max(1.0) } else { value * factor }
+    if octave < 0 { value / factor } else { value * factor }
 }
 
 fn quantities(setting: &Setting) -> Vec<Quantity> {
@@ -477,6 +477,21 @@ mod tests {
         assert_eq!((edge.quantity.what, edge.quantity.path.as_deref()), ("rate", Some("slow")));
         if let Some((at, policy)) = &edge.above {
             assert!(*at > edge.now && policy == "alternate", "{edge:?}");
+        }
+    }
+
+    /// Delays are in seconds: half of 50 ms is no second.
+    #[test]
+    fn values_tried_below_lie_below_and_values_above_lie_above() {
+        let task =
+            PairTask::read("pair.toml", &PAIR.replace("queue = 50", "queue = 50\nloss = '1 %'")).unwrap();
+        let setting = Setting { task, receive_buffer: 1_000_000 };
+        for quantity in quantities(&setting) {
+            let now = quantity.value(&setting);
+            let [down, up] = quantity.steps(now);
+            let what = (quantity.what, &quantity.path, now);
+            assert!(!down.is_empty() && down.iter().all(|value| *value < now), "{what:?}: {down:?}");
+            assert!(!up.is_empty() && up.iter().all(|value| *value > now), "{what:?}: {up:?}");
         }
     }
 
