@@ -38,8 +38,8 @@ A scenario uses a trace as the rate of a link: rate = { trace = \"walk.up\" } (d
 
 const QUANTILES: [f64; 7] = [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0];
 
-/// The most windows over which rates are averaged.
-const MOST_WINDOWS: u128 = 10_000_000;
+/// The average rates that are kept at once.
+const MOST_WINDOWS: u128 = 1_000_000;
 
 /// Prints the summary and returns the exit status.
 pub(crate) fn trace(arguments: &Arguments) -> u8 {
@@ -58,12 +58,11 @@ pub(crate) fn trace(arguments: &Arguments) -> u8 {
             trace.period()
         ));
     }
-    let windows = trace.period().as_nanos().div_ceil(arguments.window.as_nanos());
-    if windows > MOST_WINDOWS {
+    if trace.period().as_nanos().div_ceil(arguments.window.as_nanos()) > MOST_WINDOWS {
+        let least = trace.period().as_nanos().div_ceil(1000 * MOST_WINDOWS);
         return refuse(format!(
-            "the trace lasts {} s, which are {windows} windows, more than {MOST_WINDOWS}: name longer ones, as --window '{} s'",
-            trace.period().as_secs_f64(),
-            trace.period().as_secs().div_ceil(1000)
+            "--window {:?} gives more than 1,000,000 values; the smallest window of this trace is {least} us",
+            arguments.window
         ));
     }
     let rates = trace.rates(arguments.window);

@@ -1,0 +1,40 @@
+//! Arguments that were accepted although nothing good could come of them, and examples of the help that must work.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+
+use support::{anabranch, stderr};
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
+fn example(name: &str) -> String {
+    format!("{ROOT}/scenarios/{name}.toml")
+}
+
+/// The command is refused with this part of a message.
+fn refused(arguments: &[&str], part: &str) {
+    let output = anabranch(arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+    assert!(stderr(&output).contains(part), "{arguments:?}: expected {part}; got {}", stderr(&output));
+}
+
+#[test]
+fn windows_that_give_too_many_values_are_refused() {
+    let trace = format!("{ROOT}/scenarios/traces/walk.up");
+    let output = anabranch(&["trace", &trace, "--window", "1ns"]);
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    let (_, window) = message.trim().rsplit_once(" is ").expect("the smallest window");
+    let output = anabranch(&["trace", &trace, "--window", window, "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{window}: {}", stderr(&output));
+}
+
+/// The range is told, not how to pass a value that begins with a minus.
+/// The examples in the help of every command.
+fn examples(command: &[&str]) -> Vec<String> {
+    let output = anabranch(&[command, &["--help"]].concat());
+    let text = String::from_utf8(output.stdout).expect("text");
+    let lines = text.lines().skip_while(|line| *line != "Examples:").skip(1);
+    lines.take_while(|line| line.starts_with("  ")).map(str::to_owned).collect()
+}
