@@ -22,6 +22,7 @@ mod new_policy;
 mod output;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod place;
 mod progress;
 mod reproduce;
 mod run;

@@ -108,6 +108,11 @@ impl Exchange {
         }
     }
 
+    /// Whether there is nothing to draw.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     fn row(&mut self, at: Time, flow: usize, side: Side, text: String, kind: Kind) {
         let within = at >= self.between.0 && at <= self.between.1;
         // Later events of a packet that is shown are shown too.

@@ -10,12 +10,13 @@ use anabranch_sim::scenario::error::{listed, nearest};
 use serde_json::{Value, json};
 
 use crate::figures::{self, Means};
-use crate::output::{fail, print, print_json, refuse, refuse_scenario};
+use crate::output::{fail, note, print, print_json, refuse, refuse_scenario};
+use crate::place::{Places, keep, write_whole};
 use crate::progress::Progress;
 use crate::shelf::Shelf;
-use crate::sweep::{keep, write_charts};
+use crate::sweep::write_charts;
 use crate::verdicts::{summary, table};
-use crate::{DONE, FAILED, bars, curve};
+use crate::{DONE, FAILED, INTERRUPTED, bars, curve};
 
 /// The arguments of `anabranch reproduce`.
 #[derive(clap::Args)]
@@ -75,7 +76,9 @@ Examples:
   anabranch reproduce receive-buffer-blocking --claim table1 --figures charts/
   anabranch reproduce receive-buffer-blocking --report receive-buffer-blocking.html
 
-Exit status: 0 every verdict is as expected, 1 some verdict is not, 2 the input was wrong.";
+Ctrl-C keeps nothing without --resume FILE. With it the finished runs are in FILE, and the same command goes on from there.
+
+Exit status: 0 every verdict is as expected, 1 some verdict is not, 2 the input was wrong, 130 interrupted.";
 
 /// Reproduces the papers and returns the exit status.
 pub(crate) fn reproduce(arguments: &Arguments) -> u8 {
@@ -84,36 +87,65 @@ pub(crate) fn reproduce(arguments: &Arguments) -> u8 {
         Ok(opened) => opened,
         Err(status) => return status,
     };
+    if let Err(status) = check_outputs(arguments) {
+        return status;
+    }
     let finished = match arguments.resume.as_deref().map(FinishedRuns::open).transpose() {
         Ok(finished) => finished,
         Err(error) => return refuse(error),
     };
     let threads = arguments.threads.map(usize::from);
     let means = Means { seeds: arguments.seeds, threads, finished: finished.as_ref() };
+    tell_if_interrupted(arguments.resume.as_deref());
     if let (Some(file), [paper]) = (&arguments.figure, papers.as_slice()) {
         return figures::write(paper, means, file);
-    }
-    if let Err(status) = keep([&arguments.report, &arguments.figures], arguments.force) {
-        return status;
     }
     let judged = match judge(arguments, &papers, finished.as_ref()) {
         Ok(judged) => judged,
         Err(status) => return status,
     };
-    if arguments.report.is_some() || arguments.figures.is_some() {
-        let with = arguments.claim.is_empty().then_some(means);
-        let written = drawn(&judged, with, arguments.seeds).and_then(|drawn| {
-            arguments
-                .report
-                .iter()
-                .try_for_each(|file| write_page(file, &drawn, arguments.home.as_deref()))?;
-            arguments.figures.iter().try_for_each(|directory| write_figures(directory, &drawn))
-        });
-        if let Err(status) = written {
-            return status;
-        }
+    let reported = report(arguments, &judged);
+    match write_files(arguments, &judged, means) {
+        Ok(()) => reported,
+        Err(status) => status,
     }
-    report(arguments, &judged)
+}
+
+/// At Ctrl-C, says what is kept, and ends the program.
+fn tell_if_interrupted(resume: Option<&Path>) {
+    let kept = match resume {
+        Some(file) => {
+            format!("the finished runs are kept in {}; the same command goes on from there", file.display())
+        }
+        None => "nothing is kept without --resume FILE".to_owned(),
+    };
+    // If no handler can be installed, Ctrl-C ends the process without a word.
+    let _ = ctrlc::set_handler(move || {
+        note(format!("interrupted: {kept}"));
+        std::process::exit(i32::from(INTERRUPTED));
+    });
+}
+
+/// Refuses places that cannot be written, and existing pages and charts unless --force is given.
+fn check_outputs(arguments: &Arguments) -> Result<(), u8> {
+    Places::default()
+        .directory("--figures", arguments.figures.as_ref())
+        .file("--figure", arguments.figure.as_ref())
+        .file("--report", arguments.report.as_ref())
+        .file("--resume", arguments.resume.as_ref())
+        .check()?;
+    keep(arguments.report.iter().chain(&arguments.figures), arguments.force)
+}
+
+/// Writes the charts and the page; an error is told, and its exit status returned.
+fn write_files(arguments: &Arguments, judged: &[Judged<'_>], means: Means<'_>) -> Result<(), u8> {
+    if arguments.report.is_none() && arguments.figures.is_none() {
+        return Ok(());
+    }
+    let with = arguments.claim.is_empty().then_some(means);
+    let drawn = drawn(judged, with, arguments)?;
+    arguments.figures.iter().try_for_each(|directory| write_figures(directory, &drawn))?;
+    arguments.report.iter().try_for_each(|file| write_page(file, &drawn, arguments.home.as_deref()))
 }
 
 /// A relative link: not one with a scheme.
@@ -126,7 +158,7 @@ fn beside(link: &str) -> Result<String, String> {
 
 /// Writes the page about all judged claims, with the papers' figures.
 fn write_page(file: &Path, drawn: &[Reproduced<'_>], home: Option<&str>) -> Result<(), u8> {
-    std::fs::write(file, papers_page(drawn, home))
+    write_whole(file, papers_page(drawn, home))
         .map_err(|error| fail(format!("cannot write {}: {error}", file.display())))
 }
 
@@ -150,7 +182,7 @@ fn write_figures(directory: &Path, drawn: &[Reproduced<'_>]) -> Result<(), u8> {
 fn drawn<'a>(
     judged: &'a [Judged<'_>],
     with: Option<Means<'_>>,
-    seeds: Option<u64>,
+    Arguments { seeds, claim: claims, .. }: &'a Arguments,
 ) -> Result<Vec<Reproduced<'a>>, u8> {
     let drawn = |paper: &Paper, outcomes: &[Outcome]| {
         let mut figures = figures::of_single_runs(paper)?;
@@ -167,7 +199,10 @@ fn drawn<'a>(
     };
     judged
         .iter()
-        .map(|(paper, outcomes)| Ok(Reproduced { paper, outcomes, figures: drawn(paper, outcomes)?, seeds }))
+        .map(|(paper, outcomes)| {
+            let figures = drawn(paper, outcomes)?;
+            Ok(Reproduced { paper, outcomes, figures, seeds: *seeds, claims })
+        })
         .collect()
 }
 

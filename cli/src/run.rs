@@ -8,15 +8,16 @@ use std::time::Duration;
 
 use anabranch_lab::grid::{self, Point, Variation};
 use anabranch_lab::report::Format;
-use anabranch_proto::Policies;
+use anabranch_proto::{Policies, Time};
 use anabranch_sim::capture::Snap;
 use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::{Document, Scenario};
 
 use crate::msc::Between;
 use crate::output::{fail, note, print, print_json, refuse, refuse_scenario, warn};
+use crate::place::{Places, is_there, keep};
 use crate::progress::Progress;
-use crate::simulate::{self, Files, NoResult};
+use crate::simulate::{self, Files, NoResult, Simulated};
 use crate::table::table;
 use crate::watch::watch;
 use crate::{DONE, INTERRUPTED, answers, flat, summary, why};
@@ -112,6 +113,8 @@ Examples:
   anabranch run scenarios/slow-reader.toml --why
   anabranch run scenarios/outage.toml --why --at 10.5s --packet 1200
 
+A file has its name when it is complete; until then the name ends in .partial.
+
 Exit status: 0 done, 2 the input was wrong, 130 interrupted (what was finished is printed), 1 anything else.";
 
 /// A file name whose extension selects a picture format.
@@ -145,44 +148,62 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
     if finished.is_empty() && status != DONE {
         return status;
     }
-    if let Some(file) = &arguments.csv
-        && let Err(error) = flat::write(&finished, file)
-    {
-        return fail(format!("cannot write {}: {error}", file.display()));
-    }
     if arguments.seeds > 1 && summary::seeds_differ_in_nothing(&finished) {
         note("hint: all seeds gave the same results: nothing in this scenario is random");
     }
     let printed =
         if arguments.json { print_json(&finished) } else { print(&report(&document, arguments, &finished)) };
+    if let Some(file) = &arguments.csv
+        && let Err(error) = flat::write(&finished, file)
+    {
+        let failed = fail(format!("cannot write {}: {error}", file.display()));
+        return if status == DONE { failed } else { status };
+    }
     if status == DONE { printed } else { status }
 }
 
-/// Refuses to overwrite existing files, unless --force is given.
+/// Refuses places that cannot be written, and existing files unless --force is given.
 fn check_outputs(arguments: &Arguments, runs: usize) -> Result<(), u8> {
     let given = files(arguments);
+    places(arguments, &files_of(&given, 0, runs)).check()?;
     let of_runs = (0..runs).map(|i| files_of(&given, i, runs));
-    let files = of_runs
-        .clone()
-        .flat_map(|files| [files.pcap, files.report, files.msc, files.qlog, files.perfetto])
-        .flatten()
-        .chain(arguments.csv.clone());
-    let is_filled =
-        |folder: &PathBuf| std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
-    let mut filled: Vec<PathBuf> =
-        of_runs.clone().filter_map(|files| files.series).filter(is_filled).collect();
+    let single = |files: Files| [files.pcap, files.report, files.msc, files.qlog, files.perfetto];
+    for file in of_runs.clone().flat_map(single).flatten() {
+        if arguments.csv.as_ref() == Some(&file) || arguments.file == file {
+            let message = "a run would write this file, which is the scenario or that of --csv";
+            return Err(refuse(format!("{}: {message}; choose another name", file.display())));
+        }
+        if !arguments.force && file.exists() {
+            return Err(refuse(is_there(&file)));
+        }
+    }
+    let series: Vec<PathBuf> = of_runs.clone().filter_map(|files| files.series).collect();
     // Only files that an earlier run wrote are removed.
-    if let Some(folder) = filled.iter().find(|folder| !folder.join("result.json").is_file()) {
+    let is_foreign = |folder: &&PathBuf| is_filled(folder) && !folder.join("result.json").is_file();
+    if let Some(folder) = series.iter().find(is_foreign) {
         let what = "holds files that are no series; choose a new or empty directory";
         return Err(refuse(format!("{} {what}", folder.display())));
     }
-    filled.extend(of_runs.filter_map(|files| files.figures).filter(is_filled));
-    match files.filter(|file| file.exists()).chain(filled).next() {
-        Some(path) if !arguments.force => {
-            Err(refuse(format!("{} is there already; --force overwrites it", path.display())))
-        }
-        _ => Ok(()),
-    }
+    let figures: Vec<PathBuf> = of_runs.filter_map(|files| files.figures).collect();
+    keep(arguments.csv.iter().chain(&series).chain(&figures), arguments.force)
+}
+
+/// The places of one run, and of all runs together.
+fn places(arguments: &Arguments, files: &Files) -> Places {
+    Places::default()
+        .reads(&arguments.file)
+        .directory("--series", files.series.as_ref())
+        .directory("--figures", files.figures.as_ref())
+        .file("--csv", arguments.csv.as_ref())
+        .file("--pcap", files.pcap.as_ref())
+        .file("--report", files.report.as_ref())
+        .file("--msc", files.msc.as_ref())
+        .file("--qlog", files.qlog.as_ref())
+        .file("--perfetto", files.perfetto.as_ref())
+}
+
+fn is_filled(folder: &Path) -> bool {
+    std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
 }
 
 /// The edited document and the points of its grid, or the exit status of a fault in the input.
@@ -243,9 +264,9 @@ fn warnings(scenario: &Scenario) -> impl Iterator<Item = String> {
 
 /// Messages from the runs and the keyboard.
 enum Message {
-    /// The completed fraction of a run.
-    At(usize, f64),
-    Finished(usize, Result<Box<RunResult>, NoResult>),
+    /// The completed fraction of a run, and its simulated time.
+    At(usize, f64, Time),
+    Finished(usize, Result<Box<Simulated>, NoResult>),
     AllFinished,
     Interrupted,
 }
@@ -269,7 +290,7 @@ fn work(points: &[Point], threads: Option<usize>, files: &Files, tell: &Sender<M
     // Dropped at the end, also by a panic, so that the receiver never waits for ever.
     let _end = End(tell);
     grid::run_all(points, threads, |i, point| {
-        let watch = |share| drop(tell.send(Message::At(i, share)));
+        let watch = |share, now| drop(tell.send(Message::At(i, share, now)));
         let result = simulate::simulate(point, &files_of(files, i, points.len()), &watch);
         // After Ctrl-C there is no receiver any more.
         let _ = tell.send(Message::Finished(i, result.map(Box::new)));
@@ -330,26 +351,44 @@ impl Drop for End<'_> {
 fn collect(messages: &Receiver<Message>, results: &mut [Option<RunResult>]) -> u8 {
     const GLANCE: Duration = Duration::from_millis(100);
     let mut progress = Progress::new(results.len());
-    let mut done = 0;
+    let (mut done, mut reached) = (0, Time::ZERO);
     let status = loop {
         progress.show_if_late();
         match messages.recv_timeout(GLANCE) {
-            Ok(Message::At(i, share)) => progress.at(i, share),
-            Ok(Message::Finished(i, Ok(result))) => {
-                results[i] = Some(*result);
+            Ok(Message::At(i, share, now)) => {
+                reached = now;
+                progress.at(i, share);
+            }
+            Ok(Message::Finished(i, Ok(simulated))) => {
+                results[i] = Some(simulated.result);
                 done += 1;
                 progress.at(i, 1.0);
+                if let Some(unwritten) = simulated.unwritten {
+                    break fail(unwritten);
+                }
             }
             Ok(Message::Finished(_, Err(why))) => break tell(&why),
             Ok(Message::AllFinished) if done == results.len() => break DONE,
             Ok(Message::AllFinished) => break fail("a run ended without a result"),
-            Ok(Message::Interrupted) => break INTERRUPTED,
+            Ok(Message::Interrupted) => {
+                progress.finish();
+                note(interrupted(done, results.len(), reached));
+                break INTERRUPTED;
+            }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break fail("the runs ended without a word"),
         }
     };
     progress.finish();
     status
+}
+
+/// How far the runs had come: of many runs how many were finished, of one when it ended.
+fn interrupted(done: usize, runs: usize, reached: Time) -> String {
+    match runs {
+        1 => format!("interrupted: the run had come to {:.3} s of simulated time", reached.as_secs_f64()),
+        _ => format!("interrupted: {done} of {runs} runs finished"),
+    }
 }
 
 fn tell(why: &NoResult) -> u8 {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anabranch_lab::grid::Point;
 use anabranch_lab::report::{Described, Format, Recorder, chart_files, page, picture};
-use anabranch_proto::Policies;
+use anabranch_proto::{Policies, Time};
 use anabranch_sim::capture::{CaptureWriter, Snap};
 use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::ScenarioError;
@@ -15,6 +15,8 @@ use anabranch_sim::trace::Observer;
 use anabranch_sim::{CsvSeries, PerfettoWriter, Progress, QlogWriter, RunError, RunOptions};
 
 use crate::msc::{Between, Exchange};
+use crate::output::warn;
+use crate::place::{complete, partial, until_complete, write_whole};
 
 /// Why a run has no result.
 pub(crate) enum NoResult {
@@ -52,28 +54,47 @@ pub(crate) struct Files {
     pub(crate) between: Between,
 }
 
-/// Runs the point and writes its files. Calls `watch` with the completed fraction, 0 to 1.
-pub(crate) fn simulate(point: &Point, files: &Files, watch: &dyn Fn(f64)) -> Result<RunResult, NoResult> {
-    let mut observers = Observers::new(point, files)?;
+/// A run that has come to its end.
+pub(crate) struct Simulated {
+    pub(crate) result: RunResult,
+    /// Why one of its files could not be written.
+    pub(crate) unwritten: Option<String>,
+}
+
+/// Runs the point and writes its files. Calls `watch` with the completed fraction, 0 to 1, and the simulated time.
+pub(crate) fn simulate(
+    point: &Point,
+    files: &Files,
+    watch: &dyn Fn(f64, Time),
+) -> Result<Simulated, NoResult> {
+    let mut observers = Observers::new(point, files).map_err(NoResult::Other)?;
     let result = run(point, &mut observers, watch)?;
+    let unwritten = write_files(point, files, observers, &result).err();
+    Ok(Simulated { result, unwritten })
+}
+
+/// Completes the files that were written while the run went on, and writes the others.
+fn write_files(point: &Point, files: &Files, observers: Observers, result: &RunResult) -> Result<(), String> {
     let Observers { series, pcap, recorder, exchange, qlog, perfetto } = observers;
-    finish_traces((qlog, perfetto), files)?;
     if let (Some(directory), Some(series)) = (&files.series, series) {
-        finish_series(series, directory, &result)?;
+        finish_series(series, directory, result)?;
     }
+    finish_traces((qlog, perfetto), files)?;
     if let (Some(file), Some(pcap)) = (&files.pcap, pcap) {
-        pcap.finish().map_err(|error| unwritten("the capture", file, error))?;
+        let finished = pcap.finish().map(drop).and_then(|()| complete(file));
+        finished.map_err(|error| unwritten("the capture", file, error))?;
+    }
+    // The directory of the figures may be that of the report.
+    if let (Some(directory), Some(recorder)) = (&files.figures, &recorder) {
+        write_figures(directory, result, recorder)?;
     }
     if let (Some(file), Some(recorder)) = (&files.report, &recorder) {
-        write_report(point, file, &result, recorder)?;
-    }
-    if let (Some(directory), Some(recorder)) = (&files.figures, &recorder) {
-        write_figures(directory, &result, recorder)?;
+        write_report(point, file, result, recorder)?;
     }
     if let (Some(file), Some(exchange)) = (&files.msc, exchange) {
-        write_exchange(point, file, &exchange)?;
+        write_exchange(point, file, &exchange, result.ended)?;
     }
-    Ok(result)
+    Ok(())
 }
 
 /// The files that are written while a run goes on, and the records for its charts.
@@ -87,7 +108,7 @@ struct Observers {
 }
 
 impl Observers {
-    fn new(point: &Point, files: &Files) -> Result<Observers, NoResult> {
+    fn new(point: &Point, files: &Files) -> Result<Observers, String> {
         let series = files.series.as_deref().map(|directory| {
             begin_series(directory).map_err(|error| unwritten("the series", directory, error))
         });
@@ -119,10 +140,11 @@ impl Observers {
 /// The events of a run for other programs.
 type Traces = (Option<QlogWriter<BufWriter<File>>>, Option<PerfettoWriter<BufWriter<File>>>);
 
-fn traces(point: &Point, files: &Files) -> Result<Traces, NoResult> {
+fn traces(point: &Point, files: &Files) -> Result<Traces, String> {
     let title = title(point);
     let begin = |file: &Option<PathBuf>, what| {
-        let begun = |file: &PathBuf| File::create(file).map_err(|error| unwritten(what, file, error));
+        let begun =
+            |file: &PathBuf| File::create(until_complete(file)).map_err(|error| unwritten(what, file, error));
         file.as_ref().map(begun).transpose().map(|file| file.map(BufWriter::new))
     };
     let qlog = begin(&files.qlog, "the qlog")?.map(|out| QlogWriter::new(out, &title));
@@ -130,12 +152,14 @@ fn traces(point: &Point, files: &Files) -> Result<Traces, NoResult> {
     Ok((qlog, perfetto))
 }
 
-fn finish_traces((qlog, perfetto): Traces, files: &Files) -> Result<(), NoResult> {
+fn finish_traces((qlog, perfetto): Traces, files: &Files) -> Result<(), String> {
     if let (Some(file), Some(qlog)) = (&files.qlog, qlog) {
-        qlog.finish().map_err(|error| unwritten("the qlog", file, error))?;
+        let finished = qlog.finish().map(drop).and_then(|()| complete(file));
+        finished.map_err(|error| unwritten("the qlog", file, error))?;
     }
     if let (Some(file), Some(perfetto)) = (&files.perfetto, perfetto) {
-        perfetto.finish().map_err(|error| unwritten("the trace", file, error))?;
+        let finished = perfetto.finish().map(drop).and_then(|()| complete(file));
+        finished.map_err(|error| unwritten("the trace", file, error))?;
     }
     Ok(())
 }
@@ -151,16 +175,21 @@ fn title(point: &Point) -> String {
     format!("{}, era {}, seed {}", point.scenario.name, point.scenario.era, point.scenario.seed)
 }
 
-fn write_exchange(point: &Point, file: &Path, exchange: &Exchange) -> Result<(), NoResult> {
-    let svg =
-        exchange.draw(&title(point)).map_err(|error| NoResult::Other(format!("cannot draw: {error}")))?;
+fn write_exchange(point: &Point, file: &Path, exchange: &Exchange, ended: f64) -> Result<(), String> {
+    if exchange.is_empty() {
+        let shown = file.display();
+        warn(format!(
+            "{shown} shows no packet: the run lasts from 0 s to {ended:.3} s; choose another --between"
+        ));
+    }
+    let svg = exchange.draw(&title(point)).map_err(|error| format!("cannot draw: {error}"))?;
     let format = Format::of(file).unwrap_or(Format::Svg);
-    let drawn = picture(&svg, format).map_err(|error| NoResult::Other(error.to_string()))?;
-    std::fs::write(file, drawn).map_err(|error| unwritten("the sequence chart", file, error))
+    let drawn = picture(&svg, format).map_err(|error| error.to_string())?;
+    write_whole(file, drawn).map_err(|error| unwritten("the sequence chart", file, error))
 }
 
-fn write_figures(directory: &Path, result: &RunResult, recorder: &Recorder) -> Result<(), NoResult> {
-    let files = chart_files(result, recorder).map_err(|error| NoResult::Other(error.to_string()))?;
+fn write_figures(directory: &Path, result: &RunResult, recorder: &Recorder) -> Result<(), String> {
+    let files = chart_files(result, recorder).map_err(|error| error.to_string())?;
     write_all(directory, files).map_err(|error| unwritten("the figures", directory, error))
 }
 
@@ -170,11 +199,11 @@ pub(crate) fn write_all(directory: &Path, files: Vec<(String, Vec<u8>)>) -> io::
     files.into_iter().try_for_each(|(name, contents)| std::fs::write(directory.join(name), contents))
 }
 
-fn write_report(point: &Point, file: &Path, result: &RunResult, recorder: &Recorder) -> Result<(), NoResult> {
+fn write_report(point: &Point, file: &Path, result: &RunResult, recorder: &Recorder) -> Result<(), String> {
     let [title, description] = point.document.headings();
     let described = Described { title, description, command: command(point) };
-    let page = page(&described, result, recorder).map_err(|error| NoResult::Other(error.to_string()))?;
-    std::fs::write(file, page).map_err(|error| unwritten("the report", file, error))
+    let page = page(&described, result, recorder).map_err(|error| error.to_string())?;
+    write_whole(file, page).map_err(|error| unwritten("the report", file, error))
 }
 
 /// The command that repeats this point alone.
@@ -192,13 +221,13 @@ fn capture(point: &Point, file: &Path, snap: Snap) -> io::Result<CaptureWriter<B
         "scenario {}, era {}, seed {}{varied}; times count from the beginning of the run",
         scenario.name, scenario.era, scenario.seed
     );
-    Ok(CaptureWriter::new(BufWriter::new(File::create(file)?), &comment).snap(snap))
+    Ok(CaptureWriter::new(BufWriter::new(File::create(until_complete(file))?), &comment).snap(snap))
 }
 
-fn finish_series(series: CsvSeries, directory: &Path, result: &RunResult) -> Result<(), NoResult> {
+fn finish_series(series: CsvSeries, directory: &Path, result: &RunResult) -> Result<(), String> {
     let failed = |error| unwritten("the series", directory, error);
     series.finish().map_err(failed)?;
-    let text = serde_json::to_string_pretty(result).map_err(|error| NoResult::Other(error.to_string()))?;
+    let text = serde_json::to_string_pretty(result).map_err(|error| error.to_string())?;
     let partial = partial(directory);
     std::fs::write(partial.join("result.json"), text + "\n").map_err(failed)?;
     if directory.exists() {
@@ -217,18 +246,13 @@ fn begin_series(directory: &Path) -> io::Result<CsvSeries> {
     CsvSeries::new(&partial)
 }
 
-fn partial(directory: &Path) -> PathBuf {
-    let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    directory.with_file_name(format!("{name}.partial"))
+fn unwritten(what: &str, place: &Path, error: io::Error) -> String {
+    format!("cannot write {what} to {}: {error}", place.display())
 }
 
-fn unwritten(what: &str, place: &Path, error: io::Error) -> NoResult {
-    NoResult::Other(format!("cannot write {what} to {}: {error}", place.display()))
-}
-
-fn run(point: &Point, observers: &mut Observers, watch: &dyn Fn(f64)) -> Result<RunResult, NoResult> {
+fn run(point: &Point, observers: &mut Observers, watch: &dyn Fn(f64, Time)) -> Result<RunResult, NoResult> {
     let mut progress = |progress: Progress| {
-        watch(share(&progress));
+        watch(share(&progress), progress.now);
         ControlFlow::Continue(())
     };
     let mut all = observers.all();

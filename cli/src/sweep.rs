@@ -10,6 +10,7 @@ use anabranch_lab::sweep::{self, CellSummary, Executed, Shard, Sweep, SweepError
 use comfy_table::Table;
 
 use crate::output::{fail, note, print, print_json, refuse, refuse_scenario};
+use crate::place::{Places, keep, write_whole};
 use crate::progress::Count;
 use crate::simulate::write_all;
 use crate::{DONE, INTERRUPTED, table};
@@ -71,7 +72,7 @@ pub(crate) fn sweep(arguments: &Arguments) -> u8 {
         Ok(sweep) => sweep.shard(arguments.shard),
         Err(error) => return tell(&error),
     };
-    if let Err(status) = keep([&arguments.report, &arguments.figures], arguments.force) {
+    if let Err(status) = check_outputs(arguments) {
         return status;
     }
     let stop = Arc::new(AtomicBool::new(false));
@@ -99,31 +100,31 @@ pub(crate) fn sweep(arguments: &Arguments) -> u8 {
     if arguments.shard.is_some() {
         return shard_done(arguments, &executed);
     }
-    if let Some(file) = &arguments.report
-        && let Err(error) = std::fs::write(file, sweep_page(&sweep, &executed, &command(arguments)))
-    {
-        return fail(format!("cannot write {}: {error}", file.display()));
+    let shown = show(&sweep, &executed, &arguments.out, arguments.json);
+    match write_files(arguments, &sweep, &executed) {
+        Ok(()) => shown,
+        Err(status) => status,
     }
-    if let Some(directory) = &arguments.figures
-        && let Err(status) = write_charts(directory, sweep_files(&sweep, &executed))
-    {
-        return status;
-    }
-    show(&sweep, &executed, &arguments.out, arguments.json)
 }
 
-/// Refuses to overwrite a file or a directory that holds something, unless that is asked for.
-pub(crate) fn keep(places: [&Option<PathBuf>; 2], force: bool) -> Result<(), u8> {
-    let filled = |place: &&PathBuf| match std::fs::read_dir(place) {
-        Ok(mut entries) => entries.next().is_some(),
-        Err(_) => place.exists(),
-    };
-    match places.into_iter().flatten().find(filled) {
-        Some(place) if !force => {
-            Err(refuse(format!("{} is there already; --force overwrites it", place.display())))
-        }
-        _ => Ok(()),
+fn check_outputs(arguments: &Arguments) -> Result<(), u8> {
+    Places::default()
+        .reads(&arguments.file)
+        .makes(&arguments.out)
+        .directory("--figures", arguments.figures.as_ref())
+        .file("--report", arguments.report.as_ref())
+        .check()?;
+    keep(arguments.report.iter().chain(&arguments.figures), arguments.force)
+}
+
+/// Writes the charts and the page; an error is told, and its exit status returned.
+fn write_files(arguments: &Arguments, sweep: &Sweep, executed: &Executed) -> Result<(), u8> {
+    if let Some(directory) = &arguments.figures {
+        write_charts(directory, sweep_files(sweep, executed))?;
     }
+    let Some(file) = &arguments.report else { return Ok(()) };
+    let written = write_whole(file, sweep_page(sweep, executed, &command(arguments)));
+    written.map_err(|error| fail(format!("cannot write {}: {error}", file.display())))
 }
 
 /// Writes charts that were drawn, or tells why not.

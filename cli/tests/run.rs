@@ -153,11 +153,11 @@ fn series_of_several_runs_get_a_directory_each() {
 }
 
 #[test]
-fn series_that_cannot_be_written_are_a_failure_of_their_own() {
+fn series_below_a_file_are_refused() {
     let file = scenario("listed-loss");
     let output = anabranch(&["run", &file, "--series", &format!("{file}/below-a-file")]);
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(stderr(&output).contains("cannot write the series"), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("listed-loss.toml is a file"), "{}", stderr(&output));
 }
 
 #[test]
@@ -194,6 +194,7 @@ fn an_interrupted_sweep_prints_what_is_finished() {
     }
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert!(stderr(&output).contains("interrupted: 1 of 2 runs finished"), "{}", stderr(&output));
     let finished: Value = serde_json::from_slice(&output.stdout).expect("it prints JSON");
     assert_eq!(finished.as_array().map(Vec::len), Some(1));
     assert_eq!(finished[0]["flows"][0]["delivered"], 1_000_000);

@@ -8,7 +8,8 @@ use comfy_table::Table;
 use serde_json::{Value, json};
 
 use super::{read, seconds, stopped_by_ctrl_c, watched};
-use crate::output::{fail, print, print_json, refuse};
+use crate::output::{fail, print, print_json};
+use crate::place::{Places, keep, write_whole};
 use crate::{DONE, FAILED, table};
 
 #[derive(clap::Args)]
@@ -56,18 +57,19 @@ pub(super) fn answer(asked: &Arguments) -> u8 {
         Ok(task) => task,
         Err(status) => return status,
     };
-    if let Some(file) = asked.report.as_ref().filter(|file| file.exists() && !asked.force) {
-        return refuse(format!("{} is there already; --force overwrites it", file.display()));
+    let places = Places::default().reads(&asked.file).file("--report", asked.report.as_ref());
+    if let Err(status) = places.check().and_then(|()| keep(&asked.report, asked.force)) {
+        return status;
     }
     let answer = watched(&stopped_by_ctrl_c(), Some(asked.seconds), |watch| advise_policy(&task, watch));
+    let printed =
+        if asked.json { print_json(&as_json(&task, &answer)) } else { print(&as_text(&task, &answer)) };
     if let Some(file) = &asked.report {
         let command = format!("anabranch advise policy {}", asked.file.display());
-        if let Err(error) = std::fs::write(file, policy_page(&task, &answer, &command)) {
+        if let Err(error) = write_whole(file, policy_page(&task, &answer, &command)) {
             return fail(format!("cannot write {}: {error}", file.display()));
         }
     }
-    let printed =
-        if asked.json { print_json(&as_json(&task, &answer)) } else { print(&as_text(&task, &answer)) };
     match (printed, answer.advice.is_some()) {
         (DONE, false) => FAILED,
         (printed, _) => printed,

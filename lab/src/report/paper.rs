@@ -23,6 +23,8 @@ pub struct Reproduced<'a> {
     pub figures: Vec<PaperFigure>,
     /// The number of seeds of every experiment, if it is not the experiment's own.
     pub seeds: Option<u64>,
+    /// The claims that were asked for; none: all.
+    pub claims: &'a [String],
 }
 
 /// One self-contained HTML page about these papers. `home`: the page of a site to which it links.
@@ -50,7 +52,7 @@ pub fn paper_files(paper: &Paper, outcomes: &[Outcome]) -> Result<Vec<(String, V
 }
 
 fn section(reproduced: &Reproduced<'_>, figures: &mut Vec<Value>) -> Markup {
-    let Reproduced { paper, outcomes, figures: drawn, seeds } = reproduced;
+    let Reproduced { paper, outcomes, figures: drawn, seeds, claims } = reproduced;
     let sources: Vec<&[Outcome]> = outcomes.chunk_by(|one, next| one.source == next.source).collect();
     let holding = outcomes.iter().filter(|outcome| outcome.holds).count();
     let surprises = outcomes.iter().filter(|outcome| !outcome.as_expected()).count();
@@ -59,7 +61,7 @@ fn section(reproduced: &Reproduced<'_>, figures: &mut Vec<Value>) -> Markup {
         p { (paper.citation) }
         p { (outcomes.len()) " claims: " (holding) " hold, " (outcomes.len() - holding) " do not, "
             b { (surprises) " not as expected" } "." }
-        p { "Repeat it: " code { "anabranch reproduce " (paper.name) } }
+        p { "Repeat it: " code { "anabranch reproduce " (paper.name) @for claim in *claims { " --claim " (quoted(claim)) } } }
         @if let Some(seeds) = seeds {
             p { b { "A draft" } " with " code { "--seeds " (seeds) }
                 " for every experiment instead of its own number. Add this option to the commands on this page." }
@@ -78,6 +80,12 @@ fn section(reproduced: &Reproduced<'_>, figures: &mut Vec<Value>) -> Markup {
             (table(paper, outcomes))
         }
     }
+}
+
+/// A word of a command, between quotes if a shell would take it for several.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
+    if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
 /// Adds a figure and returns its number.

@@ -1,0 +1,162 @@
+//! Where commands write: places that cannot be written are refused before the work, results are printed even where a
+//! file cannot be written, and an interrupted run leaves no file that looks complete.
+
+#![allow(clippy::disallowed_methods, reason = "Ctrl-C comes while a process works")]
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use support::{anabranch, command, stderr};
+
+fn example(name: &str) -> String {
+    format!("{}/../scenarios/{name}.toml", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The command is refused with this part of a message.
+fn refused(arguments: &[&str], part: &str) {
+    let output = anabranch(arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+    assert!(stderr(&output).contains(part), "{arguments:?}: expected {part}; got {}", stderr(&output));
+    assert!(output.stdout.is_empty(), "{arguments:?}: nothing was done");
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).expect("it is there");
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// Work that would take hours, so that a test that does not end shows that the place is looked at too late.
+#[test]
+fn a_place_that_cannot_be_written_is_refused_before_the_work() {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| place.path().join(name).display().to_string();
+    fs::write(path("file"), "mine").expect("written");
+    fs::create_dir(path("directory")).expect("made");
+    let (file, directory, scenario) = (path("file"), path("directory"), example("headline"));
+    let long = ["run", &scenario, "--seeds", "100000"];
+    let (nowhere, picture) = (path("nowhere/x.html"), path("nowhere/x.svg"));
+    for option in ["--csv", "--report", "--pcap", "--qlog", "--perfetto"] {
+        refused(&[&long[..], &[option, &nowhere]].concat(), "there is no directory");
+    }
+    refused(&[&long[..], &["--msc", &picture, "--between", "0s,1s"]].concat(), "there is no directory");
+    refused(&[&long[..], &["--csv", &directory, "--force"]].concat(), "this is a directory");
+    refused(&[&long[..4 - 2], &["--report", &directory, "--force"]].concat(), "this is a directory");
+    for option in ["--series", "--figures"] {
+        refused(&[&long[..], &[option, &file, "--force"]].concat(), "file is a file");
+    }
+    let pair = example("advice/pair");
+    refused(&["advise", "policy", &pair, "--report", &nowhere, "--seconds", "3600"], "there is no directory");
+    refused(&["reproduce", "--report", &nowhere, "--seeds", "10000"], "there is no directory");
+    let (sweep, out) = (example("sweeps/loss"), path("out"));
+    refused(&["sweep", &sweep, "--out", &out, "--report", &nowhere], "there is no directory");
+    assert_eq!(names(place.path()), ["directory", "file"], "nothing was left");
+}
+
+/// `/dev/full` can be opened, and every write to it fails.
+#[test]
+fn results_are_printed_even_where_a_file_cannot_be_written() {
+    if !Path::new("/dev/full").exists() {
+        return support::skip("results_are_printed_even_where_a_file_cannot_be_written", "no /dev/full");
+    }
+    for option in ["--csv", "--report", "--qlog", "--pcap"] {
+        let output = anabranch(&["run", &example("one-path"), option, "/dev/full", "--force", "--json"]);
+        assert_eq!(output.status.code(), Some(1), "{option}: {}", stderr(&output));
+        assert!(stderr(&output).contains("cannot write"), "{option}: {}", stderr(&output));
+        let runs: serde_json::Value = serde_json::from_slice(&output.stdout).expect("the results");
+        assert_eq!(runs[0]["scenario"], "one-path", "{option}");
+    }
+}
+
+#[test]
+fn two_results_never_go_to_one_place() {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| place.path().join(name).display().to_string();
+    let scenario = path("scenario.toml");
+    fs::copy(example("one-path"), &scenario).expect("copied");
+    let run = ["run", &scenario, "--force"];
+    let (same, detour) = (path("same.x"), path("./same.x"));
+    refused(&[&run[..], &["--report", &same, "--pcap", &same]].concat(), "--pcap and --report both name");
+    refused(
+        &[&run[..], &["--qlog", &same, "--perfetto", &detour]].concat(),
+        "--qlog and --perfetto both name",
+    );
+    refused(
+        &[&run[..], &["--series", &same, "--figures", &same]].concat(),
+        "--series and --figures both name",
+    );
+    refused(&[&run[..], &["--csv", &scenario]].concat(), "--csv would overwrite");
+    let (csv, json) = (path("a-run-2.x"), path("a.x"));
+    let two = ["--seeds", "2", "--csv", &csv, "--perfetto", &json];
+    refused(&[&run[..], &two].concat(), "choose another name");
+    assert_eq!(names(place.path()), ["scenario.toml"]);
+    assert_eq!(fs::read(&scenario).unwrap(), fs::read(example("one-path")).unwrap());
+    // A device loses nothing.
+    let output = anabranch(&[&run[..], &["--qlog", "/dev/null", "--perfetto", "/dev/null"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}
+
+/// Presses Ctrl-C as soon as the work has begun, and returns what the command did.
+fn interrupted(arguments: &[&str], has_begun: impl Fn(u32) -> bool) -> Output {
+    let child = command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    while !has_begun(child.id()) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT)
+        .expect("it runs");
+    child.wait_with_output().expect("it ends")
+}
+
+#[test]
+fn an_interrupted_run_says_so_and_leaves_no_file_that_looks_complete() {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| place.path().join(name).display().to_string();
+    let (scenario, pcap, qlog, trace) =
+        (example("one-path"), path("c.pcapng"), path("c.qlog"), path("c.json"));
+    let endless = ["run", &scenario, "--set", "flow.transfer.send=900 TB"];
+    let files = ["--pcap", &pcap, "--qlog", &qlog, "--perfetto", &trace];
+    let output =
+        interrupted(&[&endless[..], &files].concat(), |_| place.path().join("c.json.partial").exists());
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    let message = stderr(&output);
+    assert!(
+        message.contains("interrupted: the run had come to ") && message.contains(" s of simulated time")
+    );
+    assert_eq!(names(place.path()), ["c.json.partial", "c.pcapng.partial", "c.qlog.partial"]);
+    // A complete run has its files under their names, and nothing else is left.
+    let output = anabranch(&[&["run", &scenario][..], &files].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(names(place.path()), ["c.json", "c.pcapng", "c.qlog"]);
+}
+
+/// Whether the process handles SIGINT, signal 2, itself: the kernel shows it among those that are caught.
+fn catches_ctrl_c(id: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).map(str::trim);
+    mask.and_then(|mask| u64::from_str_radix(mask, 16).ok()).is_some_and(|mask| mask & 0b10 != 0)
+}
+
+#[test]
+fn an_interrupted_reproduction_says_what_is_kept() {
+    let place = tempfile::tempdir().expect("a directory");
+    let journal = place.path().join("runs.journal").display().to_string();
+    let paper = concat!(env!("CARGO_MANIFEST_DIR"), "/../papers/receive-buffer-blocking");
+    let long = ["reproduce", paper, "--seeds", "1000"];
+    for (more, part) in [
+        (&[][..], "interrupted: nothing is kept without --resume FILE"),
+        (&["--resume", &journal], "interrupted: the finished runs are kept in"),
+    ] {
+        let output = interrupted(&[&long[..], more].concat(), catches_ctrl_c);
+        assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+        assert!(stderr(&output).contains(part), "{}", stderr(&output));
+    }
+    let help = String::from_utf8(anabranch(&["reproduce", "--help"]).stdout).expect("text");
+    assert!(help.contains("Ctrl-C keeps nothing without --resume"), "{help}");
+}
+
+/// Existing files are not lost by a transfer, even one that never begins.
