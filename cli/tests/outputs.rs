@@ -160,3 +160,24 @@ fn an_interrupted_reproduction_says_what_is_kept() {
 }
 
 /// Existing files are not lost by a transfer, even one that never begins.
+#[test]
+fn files_of_a_transfer_are_overwritten_only_by_force() {
+    let place = tempfile::tempdir().expect("a directory");
+    let mine = place.path().join("mine").display().to_string();
+    fs::write(&mine, "mine").expect("written");
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    let nobody = ["--to", "127.0.0.1", "--udp", "9", "--timeout", "200 ms"];
+    let there = "mine is there already; --force overwrites it";
+    for option in ["--record", "--qlog", "--perfetto"] {
+        refused(&[&["send", file, option, &mine][..], &nobody].concat(), there);
+        refused(&[&["perf", option, &mine][..], &nobody].concat(), there);
+    }
+    refused(&[&["send", &mine, "--record", &mine, "--force"][..], &nobody].concat(), "would overwrite");
+    refused(&["replay", file, "--qlog", &mine], there);
+    let folder = place.path().display().to_string();
+    refused(&["replay", file, "--series", &folder], "is there already; --force overwrites it");
+    assert_eq!(fs::read_to_string(&mine).unwrap(), "mine");
+    let forced = anabranch(&[&["send", file, "--record", &mine, "--force"][..], &nobody].concat());
+    assert_eq!(forced.status.code(), Some(1), "{}", stderr(&forced));
+    assert_ne!(fs::read_to_string(&mine).unwrap(), "mine");
+}

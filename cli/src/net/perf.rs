@@ -15,7 +15,8 @@ use super::record::{Carried, Changes, Intervals, trace};
 use super::setup::{Client, waiting};
 use super::traced::{Recorded, Traces};
 use super::{Interrupts, end, in_runtime, leave};
-use crate::output::{fail, print, refuse};
+use crate::output::{fail, note, print, refuse};
+use crate::place::Places;
 
 /// The arguments of `anabranch perf`.
 #[derive(clap::Args)]
@@ -92,10 +93,9 @@ pub(crate) fn perf(arguments: &Arguments) -> u8 {
         return refuse("--seconds: more than 0 and at most 3600 seconds");
     }
     // Before anything is measured, so that no measurement is lost.
-    if let Some(file) = &arguments.record
-        && let Err(error) = std::fs::File::create(file)
-    {
-        return refuse(format!("--record {}: {error}", file.display()));
+    let places = Places::default().file("--record", arguments.record.as_ref());
+    if let Err(status) = arguments.traces.check(places) {
+        return status;
     }
     if arguments.traces.asked() && arguments.parallel > 1 {
         return refuse("--qlog and --perfetto show one association: leave out --parallel");

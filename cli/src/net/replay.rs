@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 use super::recording::{Line, Reader, Told, add, addresses, hexadecimal};
 use super::traced::Traces;
 use crate::output::{fail, print, print_json, refuse, refuse_scenario};
+use crate::place::Places;
 use crate::simulate::NoResult;
 use crate::why;
 
@@ -59,6 +60,10 @@ const FLOW: &str = "transfer";
 /// Replays the recording and returns the exit status.
 pub(crate) fn replay(arguments: &Arguments) -> u8 {
     let file = &arguments.file;
+    let places = Places::default().reads(file).directory("--series", arguments.series.as_ref());
+    if let Err(status) = arguments.traces.check(places) {
+        return status;
+    }
     let (whole, names) = match paths(file) {
         Ok(found) => found,
         Err(status) => return status,

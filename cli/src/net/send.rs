@@ -16,6 +16,7 @@ use super::traced::{Recorded, Traces};
 use super::watched::Watched;
 use super::{Interrupts, end, in_runtime, leave, paths};
 use crate::output::{fail, print, print_json, refuse};
+use crate::place::Places;
 use crate::{DONE, FAILED};
 
 /// The arguments of `anabranch send`.
@@ -74,7 +75,12 @@ pub(crate) fn send(arguments: &Arguments) -> u8 {
         Ok(_) => return refuse(format!("{}: not a regular file", arguments.file.display())),
         Err(error) => return refuse(format!("{}: {error}", arguments.file.display())),
     };
-    let record = arguments.record.as_deref();
+    let record = arguments.record.as_ref();
+    if let Err(status) =
+        arguments.traces.check(Places::default().reads(&arguments.file).file("--record", record))
+    {
+        return status;
+    }
     let recorded = match Recorded::begin(record, &arguments.traces, &arguments.client.transport, false) {
         Ok(recorded) => recorded,
         Err(status) => return status,

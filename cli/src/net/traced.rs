@@ -12,6 +12,7 @@ use super::Transport;
 use super::recording::Recording;
 use super::replay::observed;
 use crate::output::{fail, refuse};
+use crate::place::Places;
 
 /// The files for other programs.
 #[derive(clap::Args)]
@@ -23,6 +24,9 @@ pub(crate) struct Traces {
     /// slices, windows as counters
     #[arg(long, value_name = "FILE")]
     perfetto: Option<PathBuf>,
+    /// Overwrite existing files
+    #[arg(long)]
+    force: bool,
 }
 
 impl Traces {
@@ -50,13 +54,11 @@ impl Traces {
         self.qlog.as_deref().or(self.perfetto.as_deref())
     }
 
-    /// Whether all files can be written, before a transfer begins.
-    fn check(&self) -> Result<(), u8> {
-        let files = [("--qlog", &self.qlog), ("--perfetto", &self.perfetto)];
-        files
-            .into_iter()
-            .filter_map(|(option, file)| Some((option, file.as_ref()?)))
-            .try_for_each(|(option, file)| create(option, file).map(drop))
+    /// Refuses places that cannot be written, and existing files unless --force is given: those of the traces, and these.
+    pub(super) fn check(&self, places: Places) -> Result<(), u8> {
+        let places = places.file("--qlog", self.qlog.as_ref()).file("--perfetto", self.perfetto.as_ref());
+        places.check()?;
+        places.keep(self.force)
     }
 }
 
@@ -81,17 +83,17 @@ pub(super) struct Recorded {
 impl Recorded {
     /// Begins the recording that `--record`, `--qlog` or `--perfetto` needs; the exit status if there can be none.
     pub(super) fn begin(
-        record: Option<&Path>,
+        record: Option<&PathBuf>,
         traces: &Traces,
         transport: &Transport,
         listening: bool,
     ) -> Result<Option<Recorded>, u8> {
-        traces.check()?;
-        let Some(first) = record.or(traces.first()) else { return Ok(None) };
+        traces.check(Places::default().file("--record", record))?;
+        let Some(first) = record.map(PathBuf::as_path).or(traces.first()) else { return Ok(None) };
         if transport.key.is_some() {
             return Err(refuse("--qlog and --perfetto cannot be used with --key: a recording holds no key"));
         }
-        let file = record.map_or_else(|| beside(first), Path::to_owned);
+        let file = record.map_or_else(|| beside(first), PathBuf::clone);
         match Recording::begin(&file, transport.settings(), listening) {
             Ok(recording) => {
                 let (title, kept) = (first.display().to_string(), record.is_some());
