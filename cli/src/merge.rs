@@ -38,15 +38,17 @@ another sweep or is damaged).";
 
 /// Merges the shards, and returns the exit status.
 pub(crate) fn merge(arguments: &Arguments) -> u8 {
-    match sweep::merge(&arguments.out, &arguments.parts) {
-        Ok((sweep, executed)) if executed.is_complete() => {
-            show(&sweep, &executed, &arguments.out, arguments.json)
-        }
-        Ok((_, executed)) => fail(format!(
-            "{} of {} runs are missing; run the shards that lack them, and merge again",
-            executed.all - executed.done,
-            executed.all
-        )),
-        Err(error) => tell(&error),
+    let (sweep, executed) = match sweep::merge(&arguments.out, &arguments.parts) {
+        Ok(merged) => merged,
+        Err(error) => return tell(&error),
+    };
+    let shown = show(&sweep, &executed, &arguments.out, arguments.json);
+    if executed.is_complete() {
+        return shown;
     }
+    fail(format!(
+        "{} of {} runs are missing; run the shards that lack them, and merge again",
+        executed.all - executed.done,
+        executed.all
+    ))
 }

@@ -164,12 +164,26 @@ fn shards_merge_to_the_bytes_of_one_process() {
         let missing = merge(place.path(), "merged", &["part-1", "part-2"]);
         assert_eq!(missing.status.code(), Some(1));
         assert!(stderr(&missing).contains("runs are missing"), "{}", stderr(&missing));
+        tables_hold_what_there_is(&place.path().join("merged"), &place.path().join("whole"));
+        assert!(String::from_utf8_lossy(&missing.stdout).contains("rfc9260"), "it prints them");
         // Shard 0/3 is shard 3/3.
         assert_eq!(shard(place.path(), "part-3", "0/3").status.code(), Some(0));
         let merged = merge(place.path(), "merged", &["part-1", "part-2", "part-3"]);
         assert_eq!(merged.status.code(), Some(0), "{}", stderr(&merged));
         assert_eq!(tables(&place.path().join("merged")), tables(&place.path().join("whole")));
     }
+}
+
+/// The tables of the runs that exist: each row stands in the tables of all runs too, if no interval decides which count.
+fn tables_hold_what_there_is(merged: &Path, whole: &Path) {
+    let [runs, summary, _] = tables(merged).try_into().expect("three tables");
+    let all = std::fs::read_to_string(whole.join("runs.csv")).expect("runs.csv");
+    assert!(runs.lines().count() > 1 && runs.lines().count() < all.lines().count(), "{runs}");
+    assert_eq!(summary.lines().count(), 1 + 6 * 2 + 3 * 2);
+    assert!(
+        runs.lines().all(|row| all.lines().any(|other| other == row)),
+        "seeds and values belong together: {runs}"
+    );
 }
 
 #[test]

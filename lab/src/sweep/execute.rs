@@ -43,8 +43,7 @@ pub struct Executed {
 impl Executed {
     /// The counted runs of a cell that have this measure: the number of each, and its value.
     pub fn values(&self, cell: usize, measure: usize) -> Vec<(u64, f64)> {
-        let runs = self.cells[cell].counted().enumerate();
-        let values = runs.map(|(n, values)| (n as u64, values[measure]));
+        let values = self.cells[cell].counted().map(|(n, values)| (n, values[measure]));
         values.filter(|(_, value)| !value.is_nan()).collect()
     }
 
@@ -53,7 +52,8 @@ impl Executed {
         self.cells.iter().map(|cell| cell.failed().count()).sum()
     }
 
-    /// Whether no run is missing. Then the tables have been written, unless this is a shard.
+    /// Whether no run is missing. Then the tables have been written, unless this is a shard. [`super::merge`] writes them in
+    /// any case.
     pub fn is_complete(&self) -> bool {
         self.done == self.all
     }
@@ -88,9 +88,16 @@ impl Runs {
         Runs { own, ..Runs::default() }
     }
 
-    /// By seed, the values by measure of the runs that count.
-    pub(super) fn counted(&self) -> impl Iterator<Item = &[f64]> {
-        self.runs.iter().flatten().take(self.enough.unwrap_or(0) as usize).map(|values| &**values)
+    /// The runs that count, each with the number of its seed and its values by measure.
+    pub(super) fn counted(&self) -> impl Iterator<Item = (u64, &[f64])> {
+        let counting = (0..).zip(&self.runs).take(self.enough.unwrap_or(0) as usize);
+        counting.filter_map(|(n, values)| Some((n, values.as_deref()?)))
+    }
+
+    /// The values of the run with this number, if it counts.
+    pub(super) fn values_of(&self, n: u64) -> Option<&[f64]> {
+        let values = self.runs.get(usize::try_from(n).ok()?)?.as_deref();
+        values.filter(|_| n < self.enough.unwrap_or(0))
     }
 
     /// The counted runs that failed, and why.
@@ -164,13 +171,19 @@ pub fn execute(
     state.conclude(sweep)
 }
 
-/// Adds `runs` to those in `directory`, and writes the tables when no run is missing.
+/// Adds `runs` to those in `directory`, and writes the tables. If runs are missing, these are tables of those that exist.
 pub fn add(sweep: &Sweep, directory: &Path, runs: Vec<FinishedRun>) -> Result<Executed, SweepError> {
     let mut state = State::open(sweep, directory)?;
     for run in runs {
         state.add(sweep, run)?;
     }
-    state.conclude(sweep)
+    let (done, all) = state.count();
+    for cell in &mut state.cells {
+        cell.enough.get_or_insert(cell.runs.len() as u64);
+    }
+    let executed = Executed { cells: state.cells, done, all, shard: false };
+    tables::write(sweep, &executed, &mut state.journal)?;
+    Ok(executed)
 }
 
 /// The finished runs in `directory`, by cell and then by seed; for cells that have enough seeds, the counted ones.

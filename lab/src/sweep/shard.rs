@@ -48,8 +48,8 @@ impl Shard {
     }
 }
 
-/// Collects the runs of the directories `parts` in the directory `out`, and writes the tables there when no run is
-/// missing. The tables have the same bytes as those of one process that ran the whole sweep.
+/// Collects the runs of the directories `parts` in the directory `out`, and writes the tables there. If no run is missing,
+/// they have the same bytes as those of one process that ran the whole sweep; otherwise they are of the runs that exist.
 pub fn merge(out: &Path, parts: &[PathBuf]) -> Result<(Sweep, Executed), SweepError> {
     let first = parts.first().map_or(out, PathBuf::as_path);
     let sweep = Sweep::described(&Journal::description(first)?, Policies::default())?;

@@ -48,11 +48,12 @@ fn summary(sweep: &Sweep, executed: &Executed, cell: usize) -> CellSummary {
     let varied = keys.zip(sweep.varied(cell).into_iter().cloned()).collect();
     let runs = &executed.cells[cell];
     let measures = each(sweep, |measure| {
-        runs.counted().map(|values| values[measure]).filter(|value| !value.is_nan()).collect()
+        runs.counted().map(|(_, values)| values[measure]).filter(|value| !value.is_nan()).collect()
     });
     let base = sweep.compare.and_then(|axis| base(sweep, axis, cell));
     let differences = base.as_ref().map(|(base, _)| {
-        let pairs = || runs.counted().zip(executed.cells[*base].counted());
+        let pair = |(n, here)| Some((here, executed.cells[*base].values_of(n)?));
+        let pairs = || runs.counted().filter_map(pair);
         each(sweep, |measure| {
             let differences = pairs().map(|(here, there)| here[measure] - there[measure]);
             differences.filter(|difference| !difference.is_nan()).collect()
@@ -158,8 +159,8 @@ impl Row<'_> {
 pub fn rows<'e>(sweep: &Sweep, executed: &'e Executed) -> impl Iterator<Item = Row<'e>> {
     executed.cells.iter().enumerate().flat_map(move |(cell, of)| {
         let varied: Vec<_> = sweep.varied(cell).into_iter().map(written).collect();
-        let row = move |(n, values)| Row { varied: varied.clone(), seed: sweep.seed(n as u64), values };
-        of.counted().enumerate().map(row)
+        let row = move |(n, values)| Row { varied: varied.clone(), seed: sweep.seed(n), values };
+        of.counted().map(row)
     })
 }
 
