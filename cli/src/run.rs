@@ -209,12 +209,26 @@ fn is_filled(folder: &Path) -> bool {
 /// The edited document and the points of its grid, or the exit status of a fault in the input.
 fn read(arguments: &Arguments) -> Result<(Arc<Document>, Vec<Point>), u8> {
     let seed = arguments.seed.map(|seed| format!("seed={seed}"));
+    set_or_varied(arguments)?;
     let (document, name) = edited(&arguments.file, seed.iter().chain(&arguments.set))?;
     let document = Arc::new(document);
     let points = grid::points(&document, &name, &arguments.vary, arguments.seeds, &Policies::default());
     let points = points.map_err(|error| refuse_scenario(&error))?;
     check(&points)?;
     Ok((document, points))
+}
+
+/// Refuses a key that is set and varied too: its variation alone would count.
+fn set_or_varied(arguments: &Arguments) -> Result<(), u8> {
+    let set = arguments.set.iter().filter_map(|edit| Some((edit.split_once('=')?.0.trim(), "--set")));
+    let seed = arguments.seed.map(|_| ("seed", "--seed"));
+    let both = |(key, _): &(&str, &str)| arguments.vary.iter().any(|varied| varied.key == *key);
+    match set.chain(seed).find(both) {
+        Some((key, option)) => {
+            Err(refuse(format!("--vary {key}: {option} gives this key a value too; leave one of them out")))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The run of one scenario with these keys set, or the exit status of a fault in the input.

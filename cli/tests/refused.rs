@@ -30,6 +30,25 @@ fn windows_that_give_too_many_values_are_refused() {
     assert_eq!(output.status.code(), Some(0), "{window}: {}", stderr(&output));
 }
 
+#[test]
+fn a_key_has_one_list_of_values_and_each_once() {
+    let loss = example("loss");
+    let run = ["run", &loss, "--vary", "link.wifi.loss=1 %,2 %"];
+    refused(&[&run[..], &["--vary", "link.wifi.loss=3 %"]].concat(), "two --vary name this key");
+    refused(&[&run[..], &["--set", "link.wifi.loss=3 %"]].concat(), "--set gives this key a value too");
+    refused(&["run", &loss, "--vary", "era=ns2,ns2"], "this value is listed twice");
+    refused(&["run", &loss, "--vary", "era=ns2,\"ns2\""], "this value is listed twice");
+    refused(&["run", &loss, "--vary", "seed=1,2", "--seed", "3"], "--seed gives this key a value too");
+}
+
+#[test]
+fn seeds_end_where_their_numbers_end() {
+    let loss = example("loss");
+    let last = ["run", &loss, "--seed", "18446744073709551615", "--seeds"];
+    refused(&[&last[..], &["3"]].concat(), "3 seeds from here go beyond 18446744073709551615");
+    assert_eq!(anabranch(&[&last[..], &["1"]].concat()).status.code(), Some(0));
+}
+
 /// The range is told, not how to pass a value that begins with a minus.
 /// The examples in the help of every command.
 fn examples(command: &[&str]) -> Vec<String> {

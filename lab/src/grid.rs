@@ -3,7 +3,7 @@
 //! Results are in the order of the grid, with the first variation slowest and the seeds fastest, whatever the number
 //! of threads: each run has its own random numbers and is independent of the others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use anabranch_proto::Policies;
@@ -91,7 +91,8 @@ pub struct Point {
 }
 
 /// The points of the grid that `vary` spans over `document`, each with `seeds` consecutive seeds (at least one) from its own. All
-/// are read before any runs, so that a fault in the last one is reported at once.
+/// are read before any runs, so that a fault in the last one is reported at once. A key that is varied twice and a value
+/// that is listed twice are faults.
 pub fn points(
     document: &Arc<Document>,
     name: &str,
@@ -102,13 +103,17 @@ pub fn points(
     let mut points = Vec::new();
     for document in grid(document, vary)? {
         let scenario = document.scenario(name, policies)?;
+        let last = seeds.saturating_sub(1);
+        if scenario.seed.checked_add(last).is_none() {
+            let error = document.error("seed", format!("{seeds} seeds from here go beyond {}", u64::MAX));
+            return Err(error.hint("begin with a smaller seed"));
+        }
         let value = |v: &Variation| Some((v.key.clone(), document.get(&v.key)?));
         let varied: BTreeMap<_, _> = vary.iter().filter_map(value).collect();
         let point = |scenario: Scenario, n| {
-            let scenario = Scenario { seed: scenario.seed.wrapping_add(n), ..scenario };
+            let scenario = Scenario { seed: scenario.seed + n, ..scenario };
             Point { scenario, varied: varied.clone(), document: document.clone() }
         };
-        let last = seeds.saturating_sub(1);
         points.extend((0..last).map(|n| point(scenario.clone(), n)));
         // The last one is no copy: a scenario can be large.
         points.push(point(scenario, last));
@@ -118,10 +123,18 @@ pub fn points(
 
 fn grid(document: &Arc<Document>, vary: &[Variation]) -> Result<Vec<Arc<Document>>, ScenarioError> {
     let Some((first, rest)) = vary.split_first() else { return Ok(vec![document.clone()]) };
-    let mut documents = Vec::new();
+    let (mut documents, mut seen) = (Vec::new(), BTreeSet::new());
     for value in &first.values {
         let mut document = Document::clone(document);
         document.set("--vary", &format!("{}={value}", first.key))?;
+        if rest.iter().any(|other| other.key == first.key) {
+            let error = document.error(&first.key, "two --vary name this key");
+            return Err(error.hint("list all its values in one --vary"));
+        }
+        let read = document.get(&first.key).map_or_else(|| value.clone(), |read| read.to_string());
+        if !seen.insert(read) {
+            return Err(document.error(&first.key, "this value is listed twice"));
+        }
         documents.extend(grid(&Arc::new(document), rest)?);
     }
     Ok(documents)
