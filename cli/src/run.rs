@@ -65,7 +65,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", conflicts_with = "why")]
     pcap: Option<PathBuf>,
     /// How much of each packet --pcap writes: `headers` (all but the user data), `full`, or a number of bytes
-    #[arg(long, value_name = "LENGTH", default_value = "headers", requires = "pcap")]
+    #[arg(long, value_name = "LENGTH", allow_negative_numbers = true, default_value = "headers", requires = "pcap", value_parser = snap)]
     snaplen: Snap,
     /// Write a page with the charts of each run to this file as HTML; several runs get one file each,
     /// NAME-run-1.html and so on
@@ -123,6 +123,19 @@ pub(crate) fn pictured(text: &str) -> Result<PathBuf, String> {
     match Format::of(&file) {
         Some(_) => Ok(file),
         None => Err("the extension must say which format: .svg, .png or .pdf".to_owned()),
+    }
+}
+
+/// The least that is written of each packet: the headers of IPv4 and TCP, or of IPv4, SCTP and its first chunk.
+const LEAST_SNAP: u32 = 40;
+
+/// How much of each packet a capture holds: enough to read its headers.
+fn snap(text: &str) -> Result<Snap, String> {
+    match text.parse() {
+        Ok(Snap::Bytes(bytes)) if bytes < LEAST_SNAP => Err(format!(
+            "the headers of a packet need {LEAST_SNAP} bytes; write `headers`, or {LEAST_SNAP} or more"
+        )),
+        read => read,
     }
 }
 

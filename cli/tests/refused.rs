@@ -49,6 +49,13 @@ fn seeds_end_where_their_numbers_end() {
     assert_eq!(anabranch(&[&last[..], &["1"]].concat()).status.code(), Some(0));
 }
 
+#[test]
+fn a_capture_has_room_for_headers() {
+    let scenario = example("one-path");
+    refused(&["run", &scenario, "--pcap", "x", "--snaplen", "0"], "the headers of a packet need 40 bytes");
+    refused(&["run", &scenario, "--pcap", "x", "--snaplen", "39"], "the headers of a packet need 40 bytes");
+}
+
 /// The range is told, not how to pass a value that begins with a minus.
 /// The examples in the help of every command.
 fn examples(command: &[&str]) -> Vec<String> {
