@@ -116,11 +116,24 @@ fn draft(document: &Document) -> std::result::Result<Draft, SweepError> {
         let error = root.error_below("seeds", format!("`until` is judged from {LEAST_SEEDS} seeds on"));
         return Err(error.hint("give more seeds, or leave out `until`").into());
     }
+    if let Some(name) =
+        draft.measures.iter().map(|measure| &measure.name).find(|name| is_varied(&draft, name))
+    {
+        let at = root.get("measure").and_then(|at| at.get(name)).unwrap_or(root);
+        let error = at.error(format!(
+            "a measure cannot be called `{name}`: that column has the values of the varied key"
+        ));
+        return Err(error.hint("give the measure another name").into());
+    }
     let cells = draft.vary.iter().try_fold(1, |cells: u64, axis| cells.checked_mul(axis.values.len() as u64));
     if cells.and_then(|cells| cells.checked_mul(draft.seeds)).is_none_or(|runs| runs > MOST_RUNS) {
         return Err(root.error_below("vary", format!("these are more than {MOST_RUNS} runs")).into());
     }
     Ok(draft)
+}
+
+fn is_varied(draft: &Draft, name: &str) -> bool {
+    draft.vary.iter().any(|axis| axis.key == name)
 }
 
 fn finished(draft: Draft, file: Document, scenario: Document) -> Sweep {
