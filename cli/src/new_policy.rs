@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use anabranch_proto::Policies;
 use clap::ValueEnum;
 
 use crate::DONE;
@@ -54,6 +55,9 @@ pub(crate) fn new_policy(arguments: &Arguments) -> u8 {
             "`{name}` is no name of a policy: lower-case letters, digits and `-`, a letter first; for example nearest"
         ));
     }
+    if let Some(why) = taken(name) {
+        return refuse(format!("`{name}` is no name of a policy: {why}; choose another name"));
+    }
     let folder = folder.clone().unwrap_or_else(|| PathBuf::from(name));
     if folder.exists() {
         return refuse(format!("{}: exists already; choose another --folder", folder.display()));
@@ -77,6 +81,31 @@ pub(crate) fn new_policy(arguments: &Arguments) -> u8 {
 fn is_name(name: &str) -> bool {
     let letters = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
     letters && name.starts_with(|c: char| c.is_ascii_lowercase()) && !name.ends_with('-')
+}
+
+/// Words of the language, of the present and kept for later: no crate can have them as its name.
+const KEYWORDS: &str = "abstract as async await become box break const continue crate do dyn else enum extern false final fn \
+     for gen if impl in let loop macro match mod move mut override priv pub ref return self static struct super trait true try \
+     type typeof unsafe unsized use virtual where while yield";
+/// Crates that every build has, and those that the new crate uses.
+const CRATES: &str = "alloc core proc-macro std test anabranch-proto anabranch-sim";
+/// Types in the templates, as [`type_name`] makes them.
+const TYPES: &str = "Acked Arc Ask Box Choice Config Congestion Loss Lost MakePath PathView Policies PolicyError PolicySpec Result \
+     Route Sibling Start";
+
+/// Why no new policy can have this name, if that is so.
+fn taken(name: &str) -> Option<&'static str> {
+    let among = |words: &str, name: &str| words.split_whitespace().any(|word| word == name);
+    let policies = Policies::default();
+    match name {
+        _ if among(KEYWORDS, name) => Some("it is a keyword of Rust, and the crate has the same name"),
+        _ if among(CRATES, name) => Some("a crate that the new one uses has this name"),
+        _ if policies.route_names().chain(policies.window_names()).any(|built_in| built_in == name) => {
+            Some("a policy of this name is built in")
+        }
+        _ if among(TYPES, &type_name(name)) => Some("a type that its code uses has this name"),
+        _ => None,
+    }
 }
 
 /// Whether the sources of Anabranch are in this folder.

@@ -56,6 +56,29 @@ fn a_capture_has_room_for_headers() {
     refused(&["run", &scenario, "--pcap", "x", "--snaplen", "39"], "the headers of a packet need 40 bytes");
 }
 
+#[test]
+fn names_that_a_new_policy_cannot_have_are_refused() {
+    let place = tempfile::tempdir().expect("a directory");
+    let folder = place.path().join("new").display().to_string();
+    for (name, why) in [
+        ("fn", "keyword"),
+        ("self", "keyword"),
+        ("async", "keyword"),
+        ("same", "is built in"),
+        ("reno", "is built in"),
+        ("core", "a crate"),
+        ("std", "a crate"),
+        ("test", "a crate"),
+        ("anabranch-proto", "a crate"),
+        ("route", "a type"),
+        ("box", "keyword"),
+        ("path-view", "a type"),
+    ] {
+        refused(&["new-policy", name, "--folder", &folder, "--source", ROOT], why);
+    }
+    assert!(!Path::new(&folder).exists());
+}
+
 /// The range is told, not how to pass a value that begins with a minus.
 /// The examples in the help of every command.
 fn examples(command: &[&str]) -> Vec<String> {
