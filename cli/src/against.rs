@@ -23,10 +23,10 @@ pub(crate) struct Asked {
     #[arg(long = "as", value_name = "ADDRESS", requires = "against")]
     played: Option<IpAddr>,
     /// How far times may differ
-    #[arg(long, value_name = "TIME", default_value = "50 ms", value_parser = duration, requires = "against")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "50 ms", value_parser = duration, requires = "against")]
     within: Duration,
     /// The MTU of our endpoint [default: 1500, or what the capture shows]
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(512..=65_536), requires = "against")]
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(512..=65_536), requires = "against")]
     mtu: Option<u32>,
     /// The user always had data to send: give all messages at once, not each when its first chunk was sent
     #[arg(long, requires = "against")]

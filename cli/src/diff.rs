@@ -32,10 +32,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "KEY=VALUE")]
     set_b: Vec<String>,
     /// The seed of the first run, instead of the file's
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     seed_a: Option<u64>,
     /// The seed of the second run, instead of the file's
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     seed_b: Option<u64>,
     /// Print JSON
     #[arg(long)]

@@ -52,13 +52,13 @@ pub(crate) struct Arguments {
     #[arg(long)]
     force: bool,
     /// Run every experiment with N seeds instead of its own number
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     seeds: Option<u64>,
     /// Run N rows for each claim about all rows of a table together, instead of as many as the claim says
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..))]
     rows: Option<u32>,
     /// Use N threads instead of one per core; the results are the same
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
     /// Keep every finished run in this file, and do not repeat the runs that it has: after an interruption, the same
     /// command goes on where it was

@@ -29,11 +29,11 @@ pub(crate) struct Arguments {
     /// The scenario: a TOML file (docs/scenario.md; `anabranch keys`)
     file: PathBuf,
     /// The random seed [default: the seed in the file]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Run with N consecutive seeds. The table shows the mean, 95 % interval and standard
     /// deviation
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     seeds: u64,
     /// With several seeds, print one row per run instead of a summary
     #[arg(long, conflicts_with = "why")]
@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "KEY=A,B,…")]
     vary: Vec<Variation>,
     /// Use N threads instead of one per core; the results are the same
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
     /// Print a JSON list with one object per run, in SI units
     #[arg(long)]
@@ -88,7 +88,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", value_parser = pictured, conflicts_with = "why")]
     msc: Option<PathBuf>,
     /// The part of the run that --msc shows, for example 6.4s,6.6s
-    #[arg(long, value_name = "FROM,TO", requires = "msc")]
+    #[arg(long, value_name = "FROM,TO", allow_hyphen_values = true, requires = "msc")]
     between: Option<Between>,
     /// Show paths, windows and rates on the terminal while the run goes on, in real time; + and - change the speed
     #[arg(long, conflicts_with_all = ["why", "series", "pcap", "report", "figures", "msc", "qlog", "perfetto", "threads"])]

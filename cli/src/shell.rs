@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NODE[=PROGRAM]", required = true)]
     at: Vec<String>,
     /// The random seed, instead of that of the file
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Set a key before the file is read, as in `anabranch run`
     #[arg(long, value_name = "KEY=VALUE")]

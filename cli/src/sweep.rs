@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Use N threads instead of one per core; the tables are the same
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
     /// Run only part i of n; `anabranch merge` joins the parts
     #[arg(long, value_name = "i/n")]

@@ -19,10 +19,10 @@ pub(crate) struct Arguments {
     /// The trace: delivery opportunities in milliseconds (Mahimahi's format), or CSV with time, rate, delay, loss
     file: PathBuf,
     /// The length of the windows for average rates
-    #[arg(long, value_name = "TIME", default_value = "100 ms", value_parser = scenario::duration)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "100 ms", value_parser = scenario::duration)]
     window: Duration,
     /// The shortest time without delivery that counts as an outage
-    #[arg(long, value_name = "TIME", default_value = "300 ms", value_parser = scenario::duration)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "300 ms", value_parser = scenario::duration)]
     outage: Duration,
     /// Print JSON instead of tables
     #[arg(long)]

@@ -20,11 +20,11 @@ pub(crate) struct Asked {
     #[arg(long)]
     pub(crate) why: bool,
     /// The moment to explain, from the beginning of the run; may be given several times
-    #[arg(long, value_name = "TIME", requires = "why", value_parser = anabranch_sim::scenario::duration)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, requires = "why", value_parser = anabranch_sim::scenario::duration)]
     at: Vec<Duration>,
     /// The number of the packet to explain: packets of both ends are counted from 1 in the order of sending, of all
     /// flows or of --flow
-    #[arg(long, value_name = "N", requires = "why", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, requires = "why", value_parser = clap::value_parser!(u64).range(1..))]
     packet: Option<u64>,
     /// Explain this flow only
     #[arg(long, value_name = "NAME", requires = "why")]

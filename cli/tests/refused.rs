@@ -80,6 +80,27 @@ fn names_that_a_new_policy_cannot_have_are_refused() {
 }
 
 /// The range is told, not how to pass a value that begins with a minus.
+#[test]
+fn negative_values_are_refused_for_what_they_are() {
+    let (scenario, pair) = (example("one-path"), example("advice/pair"));
+    let trace = format!("{ROOT}/scenarios/traces/walk.up");
+    for (arguments, part) in [
+        (&["run", &scenario, "--seed", "-1"][..], "invalid value '-1' for '--seed <N>'"),
+        (&["run", &scenario, "--seeds", "-1"], "invalid value '-1' for '--seeds <N>'"),
+        (&["run", &scenario, "--threads", "-1"], "1..=65535"),
+        (&["run", &scenario, "--why", "--at", "-5s"], "invalid value '-5s' for '--at <TIME>'"),
+        (&["run", &scenario, "--pcap", "x", "--snaplen", "-1"], "write `headers`, `full`"),
+        (&["trace", &trace, "--outage", "-1s"], "invalid value '-1s' for '--outage <TIME>'"),
+        (&["advise", "policy", &pair, "--seconds", "-3"], "0.1 to 86400"),
+        (&["send", &scenario, "--to", "127.0.0.1", "--timeout", "-1"], "this is no time to wait"),
+        (&["perf", "--to", "127.0.0.1", "--seconds", "-1"], "more than 0"),
+    ] {
+        refused(arguments, part);
+        let message = stderr(&anabranch(arguments));
+        assert!(!message.contains("as a value, use"), "{arguments:?}: {message}");
+    }
+}
+
 /// The examples in the help of every command.
 fn examples(command: &[&str]) -> Vec<String> {
     let output = anabranch(&[command, &["--help"]].concat());

@@ -20,14 +20,14 @@ pub(super) struct Arguments {
     #[arg(long)]
     json: bool,
     /// End after so many seconds with the best so far; a quarter of the time is for its check [default: 50, without limit with --trials]
-    #[arg(long, value_name = "N", value_parser = seconds)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = seconds)]
     seconds: Option<f64>,
     /// Try at most so many outages, and check the best with others: the same answer on every machine
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(100..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(100..))]
     trials: Option<u64>,
     /// Judge the advice itself: ask random tasks until N have an answer, and check each with unseen seeds. Each has
     /// --trials [default: 2000], or --seconds
-    #[arg(long, value_name = "N", conflicts_with = "file", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, conflicts_with = "file", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     random: Option<u64>,
 }
 

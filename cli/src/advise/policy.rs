@@ -27,7 +27,7 @@ pub(super) struct Arguments {
     #[arg(long, requires = "report")]
     force: bool,
     /// End after so many seconds with what is known by then
-    #[arg(long, value_name = "N", default_value = "50", value_parser = seconds)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "50", value_parser = seconds)]
     seconds: f64,
 }
 

@@ -39,10 +39,16 @@ pub(crate) struct Arguments {
     /// Scenarios to offer in addition to the built-in ones
     file: Vec<PathBuf>,
     /// The TCP port on 127.0.0.1 [default: any free one]
-    #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "PORT",
+        allow_negative_numbers = true,
+        default_value_t = 0,
+        hide_default_value = true
+    )]
     port: u16,
     /// The time limit of a run
-    #[arg(long, value_name = "TIME", default_value = "60 s", value_parser = duration)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "60 s", value_parser = duration)]
     time: Duration,
     /// The memory limit of a run (Linux only)
     #[arg(long, value_name = "SIZE", default_value = "4 GB", value_parser = size)]

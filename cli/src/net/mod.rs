@@ -37,13 +37,13 @@ const PORT: u16 = 5000;
 #[derive(clap::Args)]
 pub(crate) struct Transport {
     /// The UDP port of the listener (RFC 6951); a client uses any free local port
-    #[arg(long, value_name = "PORT", default_value_t = UDP_PORT)]
+    #[arg(long, value_name = "PORT", allow_negative_numbers = true, default_value_t = UDP_PORT)]
     udp: u16,
     /// Send SCTP directly over IP, without UDP; needs the permission to open raw sockets
     #[arg(long, conflicts_with = "udp")]
     raw: bool,
     /// The SCTP port of the listener
-    #[arg(long, value_name = "PORT", default_value_t = PORT, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "PORT", allow_negative_numbers = true, default_value_t = PORT, value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
     /// Set a key of [flow.sctp] (`anabranch keys`): a rule or a parameter of the protocol
     #[arg(long, value_name = "KEY=VALUE")]

@@ -25,16 +25,16 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) client: Client,
     /// How long each direction sends
-    #[arg(long, value_name = "S", default_value_t = 10.0)]
+    #[arg(long, value_name = "S", allow_negative_numbers = true, default_value_t = 10.0)]
     pub(super) seconds: f64,
     /// The number of streams; messages use them in turn
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) streams: u16,
     /// Bytes per message; messages of at least 8 bytes carry their sending time, so that delays can be measured
-    #[arg(long, value_name = "B", default_value_t = 8192, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    #[arg(long, value_name = "B", allow_negative_numbers = true, default_value_t = 8192, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub(super) message_size: u32,
     /// The rate of user data of each association in each direction, such as `10 Mbit/s` [default: unlimited]
-    #[arg(long, value_name = "RATE", value_parser = rate)]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = rate)]
     pub(super) rate: Option<u64>,
     /// Measure only server→client
     #[arg(long)]
@@ -43,10 +43,10 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "reverse")]
     both: bool,
     /// The number of parallel associations, each with its own UDP port
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=128))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=128))]
     pub(super) parallel: u16,
     /// Print a line per interval, in seconds or with a unit; --json always includes the intervals
-    #[arg(long, value_name = "TIME", value_parser = waiting)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = waiting)]
     interval: Option<Duration>,
     /// Write the measured rates of this end's sending (with --reverse, of the other end's) to this file as a trace, which
     /// a scenario reads: rate = { trace = "FILE" }. It has one row per interval (100 ms unless --interval is given)

@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE")]
     max_size_per_source: Option<String>,
     /// The largest number of simultaneous associations of one source address (IPv6: /64 network)
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     max_per_source: u32,
     /// Serve everyone who can reach these addresses, without authentication
     #[arg(long)]

@@ -28,7 +28,7 @@ pub(crate) struct Client {
     #[command(flatten)]
     pub(super) transport: Transport,
     /// The time limit for setting up the association, in seconds or with a unit
-    #[arg(long, value_name = "TIME", default_value = "30 s", value_parser = waiting)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "30 s", value_parser = waiting)]
     timeout: Duration,
     /// Print one JSON object, in SI units
     #[arg(long)]
