@@ -57,7 +57,7 @@ The language is described in docs/packet-scripts.md.
 
 Examples:
   anabranch script tests/scripts
-  anabranch script tests/scripts/5.1-association/init.pkt --tolerance strict
+  anabranch script tests/scripts/5.1-association/active.pkt --tolerance strict
   anabranch script suite/ --set platform=FreeBSD --json
   anabranch script suite/ --sctp window_probe=at-once --sctp rto_initial='3 s'
 
@@ -68,6 +68,13 @@ fn platform(text: &str) -> Result<String, String> {
         Some(("platform", name)) if !name.is_empty() => Ok(name.to_owned()),
         _ => Err("only platform=NAME can be set".to_owned()),
     }
+}
+
+/// A script that is known to fail.
+struct Known {
+    /// Its line in the list.
+    line: usize,
+    reason: String,
 }
 
 /// One script and its verdict.
@@ -107,6 +114,13 @@ pub(crate) fn script(arguments: &Arguments) -> u8 {
     };
     if let Err(bad) = parameters(&options.sctp) {
         return refuse(format!("--sctp {}: {}", bad.key, bad.message));
+    }
+    let unmatched = known.iter().find(|(end, _)| !files.iter().any(|file| file.ends_with(end)));
+    if let (Some((end, known)), Some(list)) = (unmatched, &arguments.xfail) {
+        let (list, line) = (list.display(), known.line);
+        return refuse(format!(
+            "{list}:{line}: no script given ends in `{end}`; correct the path or remove the line"
+        ));
     }
     let reports: Vec<Report> = files.par_iter().map(|file| run(file, &options, &known)).collect();
     let printed = if arguments.json { print_json(&reports) } else { print(&text(&reports)) };
@@ -156,7 +170,7 @@ fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
 }
 
 /// The listed ends of paths with their reasons.
-fn known_failures(file: Option<&Path>) -> Result<BTreeMap<String, String>, String> {
+fn known_failures(file: Option<&Path>) -> Result<BTreeMap<String, Known>, String> {
     let Some(file) = file else { return Ok(BTreeMap::new()) };
     let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
     let mut known = BTreeMap::new();
@@ -164,14 +178,16 @@ fn known_failures(file: Option<&Path>) -> Result<BTreeMap<String, String>, Strin
         text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
     {
         match line.trim().split_once(char::is_whitespace) {
-            Some((path, reason)) => known.insert(path.to_owned(), reason.trim().to_owned()),
+            Some((path, reason)) => {
+                known.insert(path.to_owned(), Known { line: i + 1, reason: reason.trim().to_owned() })
+            }
             None => return Err(format!("{}:{}: a path and a reason are needed", file.display(), i + 1)),
         };
     }
     Ok(known)
 }
 
-fn run(file: &Path, options: &Options, known: &BTreeMap<String, String>) -> Report {
+fn run(file: &Path, options: &Options, known: &BTreeMap<String, Known>) -> Report {
     let name = file.display().to_string();
     let report = |verdict, line, message| {
         let file = name.clone();
@@ -181,7 +197,7 @@ fn run(file: &Path, options: &Options, known: &BTreeMap<String, String>) -> Repo
         Ok(text) => text,
         Err(error) => return report("error", None, Some(error.to_string())),
     };
-    let reason = known.iter().find(|(end, _)| file.ends_with(end)).map(|(_, reason)| reason.clone());
+    let reason = known.iter().find(|(end, _)| file.ends_with(end)).map(|(_, known)| known.reason.clone());
     match (anabranch_script::run(&text, options), reason) {
         (Verdict::Pass, None) => report("pass", None, None),
         (Verdict::Pass, reason) => report("xpass", None, reason),

@@ -101,10 +101,49 @@ fn negative_values_are_refused_for_what_they_are() {
     }
 }
 
+#[test]
+fn scripts_without_events_and_lists_without_scripts_are_refused() {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| place.path().join(name).display().to_string();
+    std::fs::write(path("empty.pkt"), "").expect("written");
+    std::fs::write(path("comment.pkt"), "// nothing\n").expect("written");
+    std::fs::write(path("elsewhere.pkt"), "#ifdef FreeBSD\n#endif\n").expect("written");
+    for name in ["empty.pkt", "comment.pkt"] {
+        let output = anabranch(&["script", &path(name)]);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(text.contains("the script has no event"), "{text}");
+    }
+    let skipped = anabranch(&["script", &path("elsewhere.pkt")]);
+    assert!(String::from_utf8_lossy(&skipped.stdout).contains("1 skipped"));
+    std::fs::write(path("known.txt"), "# known\nempti.pkt it is slow\n").expect("written");
+    let message = "known.txt:2: no script given ends in `empti.pkt`";
+    refused(&["script", &path("elsewhere.pkt"), "--xfail", &path("known.txt")], message);
+}
+
 /// The examples in the help of every command.
 fn examples(command: &[&str]) -> Vec<String> {
     let output = anabranch(&[command, &["--help"]].concat());
     let text = String::from_utf8(output.stdout).expect("text");
     let lines = text.lines().skip_while(|line| *line != "Examples:").skip(1);
     lines.take_while(|line| line.starts_with("  ")).map(str::to_owned).collect()
+}
+
+#[test]
+fn files_in_the_examples_of_the_help_are_in_the_repository() {
+    let commands = "run diff sweep merge explain reproduce lab script model trace shell serve send replay perf new-policy";
+    let mut found = 0;
+    let advise = [&["advise", "failover"][..], &["advise", "policy"]];
+    for command in commands.split(' ').map(|command| vec![command]).chain(advise.map(<[_]>::to_vec)) {
+        for line in examples(&command) {
+            let words = line.split([' ', '\'']);
+            for file in words
+                .filter(|word| ["scenarios/", "tests/", "papers/"].iter().any(|top| word.starts_with(top)))
+            {
+                found += 1;
+                assert!(PathBuf::from(ROOT).join(file).exists(), "{command:?}: {file}");
+            }
+        }
+    }
+    assert!(found > 20, "{found} files");
 }

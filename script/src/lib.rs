@@ -135,8 +135,18 @@ impl ParseError {
 /// Reads the script `text` and runs it.
 pub fn run(text: &str, options: &Options) -> Verdict {
     match parse::program(text, &options.defines) {
+        Ok(program) if program.events.is_empty() => nothing(text).verdict(),
         Ok(program) => run::run(&program, options),
         Err(error) => error.verdict(),
+    }
+}
+
+/// The error of a script that has no event; with `#ifdef` it may have some on another platform.
+fn nothing(text: &str) -> ParseError {
+    let line = text.lines().count().max(1) as u32;
+    match text.lines().any(|line| line.trim_start().starts_with("#if")) {
+        true => ParseError::new(line, "a script without an event on this platform").unsupported(),
+        false => ParseError::new(line, "the script has no event: nothing would be checked"),
     }
 }
 
