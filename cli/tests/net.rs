@@ -526,7 +526,7 @@ fn wrong_input_is_refused_with_the_reason() {
         (&["perf", "--to", "127.0.0.1", "--timeout", "5 parsecs"], "parsecs"),
         (&["serve", "--listen", "192.0.2.1"], "--public"),
         (&["serve", "--listen", "127.0.0.1,0.0.0.0"], "--public"),
-        (&["serve", "--receive-into", "/nowhere/at/all"], "--receive-into /nowhere/at/all"),
+        (&["serve", "--receive-into", "/dev/null/inbox"], "--receive-into /dev/null/inbox"),
         (&["serve", "--max-size", "10 parsecs"], "--max-size 10 parsecs"),
         (&["serve", "--key", "/nowhere/key"], "--key /nowhere/key"),
         (&["serve", "--key", "/dev/null"], "0 bytes are too few"),

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anabranch_net::service::{SendError, SentFile, announcement, send_file};
+use anabranch_net::service::{Failure, SendError, SentFile, announcement, send_file};
 use anabranch_net::{Association, Endpoint};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
@@ -136,7 +136,13 @@ async fn transfer(
     };
     let seconds = begun.elapsed().as_secs_f64();
     intervals.close(&carried());
-    end(association, interrupts).await;
+    match &outcome {
+        // What has not left yet would be sent for nothing.
+        Outcome::Failed(SendError::Failure(Failure::Refused(_)) | SendError::Verdict { .. }) => {
+            association.abort()
+        }
+        _ => end(association, interrupts).await,
+    }
     live.finish();
     let told = TransferRecord { seconds, size, intervals: intervals.list, changes: changes.list };
     let status = report(arguments, &outcome, &told, endpoint, association);
@@ -200,6 +206,7 @@ fn report(
     let arrived = match outcome {
         Outcome::Sent(_) => size,
         Outcome::Failed(SendError::Verdict { received, .. }) => *received,
+        Outcome::Failed(SendError::Failure(Failure::Refused(_))) => 0,
         // The bytes acknowledged include the announcement of the file.
         _ => association
             .statistics()

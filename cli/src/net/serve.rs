@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     listen: Vec<IpAddr>,
     #[command(flatten)]
     transport: Transport,
-    /// Receive files into this directory [default: no files are received]
+    /// Receive files into this directory, which is created if necessary [default: no files are received]
     #[arg(long, value_name = "DIR")]
     receive_into: Option<PathBuf>,
     /// The largest total size of all files in the directory, with a unit
@@ -123,7 +123,8 @@ fn read(arguments: &Arguments) -> Result<(Options, Option<Inbox>), u8> {
     }
     let (room, share) = limits(arguments)?;
     let inbox = arguments.receive_into.as_ref().map(|directory| {
-        let inbox = Inbox::new(directory, room).map(|inbox| inbox.share(share));
+        let created = std::fs::create_dir_all(directory);
+        let inbox = created.and_then(|()| Inbox::new(directory, room)).map(|inbox| inbox.share(share));
         inbox.map_err(|error| refuse(format!("--receive-into {}: {error}", directory.display())))
     });
     let inbox = inbox.transpose()?;
