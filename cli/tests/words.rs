@@ -34,4 +34,16 @@ fn the_page_of_a_reproduction_repeats_the_claims_asked_for() {
     assert!(page.contains("anabranch reproduce receive-buffer-blocking --claim case-study</code>"));
 }
 
+#[test]
+fn the_configuration_of_the_program_names_an_option_that_it_has() {
+    let task = format!("{ROOT}/scenarios/advice/signalling.toml");
+    let output = anabranch(&["advise", "failover", &task]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("Anabranch, [flow.sctp], or --set of send and serve"), "{text}");
+    for command in ["send", "serve"] {
+        let help = String::from_utf8(anabranch(&[command, "--help"]).stdout).expect("text");
+        assert!(help.contains("--set <KEY=VALUE>"), "{command}");
+    }
+}
+
 /// With a small buffer no secondary is fast enough, and without a round-trip time the equation is none for the primary.

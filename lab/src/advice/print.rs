@@ -9,7 +9,7 @@ pub fn configurations(candidate: &Candidate) -> Vec<(&'static str, String)> {
         ("Linux and FreeBSD, socket options (RFC 6458, RFC 7829)", socket_options(candidate)),
         ("FreeBSD, sysctl", freebsd(candidate)),
         ("usrsctp", usrsctp(candidate)),
-        ("Anabranch, [flow.sctp] or --sctp", candidate.keys()),
+        ("Anabranch, [flow.sctp], or --set of send and serve", candidate.keys()),
     ]
 }
 
