@@ -9,7 +9,7 @@ use anabranch_sim::RunOptions;
 use anabranch_sim::scenario::Scenario;
 use anabranch_sim::trace::Observer;
 
-use crate::output::{fail, note, print, print_json, refuse, refuse_scenario};
+use crate::output::{fail, note, print, print_json, refuse, refuse_scenario, warn};
 use crate::simulate::{NoResult, no_result};
 
 /// The questions of `--why`.
@@ -39,12 +39,13 @@ pub(crate) fn explain(asked: &Asked, points: &[Point], json: bool) -> u8 {
     tell(asked, json, &point.scenario, |observer| observe(point, observer))
 }
 
-/// Prints the answers about a run of the scenario, which `observe` repeats, and returns the exit status.
+/// Prints the answers about a run of the scenario, which `observe` repeats, and returns the exit status. `observe` returns
+/// when the run ended, in seconds from its beginning.
 pub(crate) fn tell(
     asked: &Asked,
     json: bool,
     scenario: &Scenario,
-    observe: impl Fn(&mut dyn Observer) -> Result<(), NoResult>,
+    observe: impl Fn(&mut dyn Observer) -> Result<f64, NoResult>,
 ) -> u8 {
     if let Some(flow) = &asked.flow
         && !scenario.flows.iter().any(|known| known.name == *flow)
@@ -52,11 +53,17 @@ pub(crate) fn tell(
         let known: Vec<&str> = scenario.flows.iter().map(|flow| flow.name.as_str()).collect();
         return refuse(format!("--flow {flow}: there is no such flow; flows: {}", known.join(", ")));
     }
-    match answers(asked, scenario, observe) {
+    let answers = answers(asked, scenario, observe);
+    if let Ok(Answers { ended, .. }) = &answers
+        && asked.at.iter().any(|at| at.as_secs_f64() > *ended)
+    {
+        warn(format!("--at: the run lasts from 0 s to {ended:.3} s; a later moment shows how it ended"));
+    }
+    match answers {
         Err(NoResult::Scenario(error)) => refuse_scenario(&error),
         Err(NoResult::Other(why)) => fail(why),
-        Ok((answers, _)) if json => print_json(&answers),
-        Ok((answers, sent)) => {
+        Ok(Answers { answers, .. }) if json => print_json(&answers),
+        Ok(Answers { answers, sent, .. }) => {
             if let Some(number) =
                 asked.packet.filter(|_| !answers.iter().any(|answer| answer.packet.is_some()))
             {
@@ -70,12 +77,20 @@ pub(crate) fn tell(
     }
 }
 
-/// The answers, and the number of packets sent.
+/// The answers about a run.
+struct Answers {
+    answers: Vec<Answer>,
+    /// The number of packets sent.
+    sent: u64,
+    /// When the run ended, in seconds.
+    ended: f64,
+}
+
 fn answers(
     asked: &Asked,
     scenario: &Scenario,
-    observe: impl Fn(&mut dyn Observer) -> Result<(), NoResult>,
-) -> Result<(Vec<Answer>, u64), NoResult> {
+    observe: impl Fn(&mut dyn Observer) -> Result<f64, NoResult>,
+) -> Result<Answers, NoResult> {
     let mut moments: Vec<Time> = asked.at.iter().map(|at| Time::ZERO + *at).collect();
     moments.sort_unstable();
     if moments.is_empty() && asked.packet.is_none() {
@@ -85,14 +100,15 @@ fn answers(
     }
     let question = Question { at: moments, packet: asked.packet, flow: asked.flow.clone() };
     let mut explainer = Explainer::new(question, scenario);
-    observe(&mut explainer)?;
+    let ended = observe(&mut explainer)?;
     let sent = explainer.packets();
-    Ok((explainer.answers(), sent))
+    Ok(Answers { answers: explainer.answers(), sent, ended })
 }
 
-fn observe(point: &Point, observer: &mut dyn Observer) -> Result<(), NoResult> {
+fn observe(point: &Point, observer: &mut dyn Observer) -> Result<f64, NoResult> {
     let options = RunOptions { observer: Some(observer), ..RunOptions::default() };
-    anabranch_sim::run(&point.scenario, options).map(drop).map_err(|error| no_result(point, &error))
+    let result = anabranch_sim::run(&point.scenario, options);
+    result.map(|result| result.ended).map_err(|error| no_result(point, &error))
 }
 
 fn text(answers: &[Answer]) -> String {

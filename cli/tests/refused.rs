@@ -102,6 +102,20 @@ fn negative_values_are_refused_for_what_they_are() {
 }
 
 #[test]
+fn times_after_the_end_of_a_run_are_told_of() {
+    let place = tempfile::tempdir().expect("a directory");
+    let scenario = example("one-path");
+    let output = anabranch(&["run", &scenario, "--why", "--at", "99999s"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stderr(&output).contains("--at: the run lasts from 0 s to "), "{}", stderr(&output));
+    assert_eq!(stderr(&anabranch(&["run", &scenario, "--why", "--at", "0.1s"])), "");
+    let file = place.path().join("x.svg").display().to_string();
+    let output = anabranch(&["run", &scenario, "--msc", &file, "--between", "1000s,2000s"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stderr(&output).contains("shows no packet: the run lasts from 0 s to "), "{}", stderr(&output));
+}
+
+#[test]
 fn scripts_without_events_and_lists_without_scripts_are_refused() {
     let place = tempfile::tempdir().expect("a directory");
     let path = |name: &str| place.path().join(name).display().to_string();

@@ -111,7 +111,7 @@ fn paths(file: &Path) -> Result<(Whole, Names), u8> {
 pub(super) fn observed(file: &Path, observer: &mut dyn Observer) -> Result<(), u8> {
     let (_, names) = paths(file)?;
     match observe(file, &names, observer) {
-        Ok(()) => Ok(()),
+        Ok(_) => Ok(()),
         Err(NoResult::Other(why)) => Err(fail(format!("{}: {why}", file.display()))),
         Err(NoResult::Scenario(error)) => Err(refuse_scenario(&error)),
     }
@@ -119,7 +119,7 @@ pub(super) fn observed(file: &Path, observer: &mut dyn Observer) -> Result<(), u
 
 fn write_series(
     directory: &Path,
-    observe: impl Fn(&mut dyn Observer) -> Result<(), NoResult>,
+    observe: impl Fn(&mut dyn Observer) -> Result<f64, NoResult>,
 ) -> Result<(), u8> {
     let unwritten = |error| fail(format!("cannot write the series to {}: {error}", directory.display()));
     let mut series = CsvSeries::new(directory).map_err(unwritten)?;
@@ -333,8 +333,8 @@ impl Core {
     }
 }
 
-/// Repeats the recording for an observer of runs.
-fn observe(file: &Path, names: &Names, observer: &mut dyn Observer) -> Result<(), NoResult> {
+/// Repeats the recording for an observer of runs. Returns when it ends, in seconds.
+fn observe(file: &Path, names: &Names, observer: &mut dyn Observer) -> Result<f64, NoResult> {
     observer.begin(names);
     // A listener has a number for each of its associations.
     let sides = match names.flows[0] == FLOW {
@@ -344,7 +344,7 @@ fn observe(file: &Path, names: &Names, observer: &mut dyn Observer) -> Result<()
     let mut shown = Shown { names, observer, numbers: vec![0; names.links.len()], sides };
     let whole = repeat(file, &mut |step, paths| shown.step(step, paths));
     match whole {
-        Ok(_) => Ok(()),
+        Ok(whole) => Ok(whole.end.as_secs_f64()),
         Err(Unable::Read(why) | Unable::Differs(why)) => Err(NoResult::Other(why)),
     }
 }
