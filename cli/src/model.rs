@@ -109,18 +109,21 @@ fn text(terms: &[Term]) -> String {
 fn conclusion(terms: &[Term]) -> String {
     let value = |name: &str| terms.iter().find(|term| term.name == name).and_then(|term| term.value);
     let (release, fill) = (value("release_time"), value("fill_time"));
-    let rate = |name: &str| value(name).map_or_else(|| "none".to_owned(), |rate| number(rate, "bit/s"));
+    let primary = match value("most_primary") {
+        Some(rate) => format!("a primary above {} blocks beside this secondary", number(rate, "bit/s")),
+        None => "there is no limit for a primary without a round-trip time".to_owned(),
+    };
+    let secondary = match value("least_secondary") {
+        Some(rate) => format!("a secondary below {} blocks beside this primary", number(rate, "bit/s")),
+        None => "a secondary of any rate blocks beside this primary".to_owned(),
+    };
     let verdict = match release.zip(fill) {
         Some((release, fill)) if release > fill => {
             "The buffer is full before it is released: the secondary path blocks."
         }
         _ => "The buffer is released before it is full: nothing blocks.",
     };
-    format!(
-        "{verdict}\nBy equation 8 a primary above {} blocks beside this secondary, and a secondary below {} beside this primary.",
-        rate("most_primary"),
-        rate("least_secondary")
-    )
+    format!("{verdict}\nBy equation 8 {primary}, and {secondary}.")
 }
 
 fn number(value: f64, unit: &str) -> String {

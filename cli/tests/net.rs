@@ -458,7 +458,8 @@ fn an_interrupted_measurement_is_told() {
         assert!(first.contains(way) && first.contains("Mbit/s"), "{first}");
         interrupt(&client);
         // What the listener has under way is more than there is room for here, and nobody measures it any more.
-        assert_eq!(client.wait().expect("it ends").code(), Some(130));
+        let ended = client.wait_with_output().expect("it ends");
+        assert_eq!((ended.status.code(), &*stderr(&ended)), (Some(130), "interrupted\n"), "it is no error");
         let rest: Vec<String> = lines.map(|line| line.expect("text")).collect();
         assert!(rest.iter().any(|line| line.starts_with(way) && line.contains("cut off")), "{rest:?}");
     }

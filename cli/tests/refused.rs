@@ -135,6 +135,14 @@ fn scripts_without_events_and_lists_without_scripts_are_refused() {
     refused(&["script", &path("elsewhere.pkt"), "--xfail", &path("known.txt")], message);
 }
 
+#[test]
+fn a_recording_that_was_cut_off_is_told_of() {
+    let place = tempfile::tempdir().expect("a directory");
+    let file = place.path().join("cut").display().to_string();
+    std::fs::write(&file, "{\"recording\":1,\"program\":\"0.").expect("written");
+    refused(&["replay", &file], "line 1: the recording ends within this line: it was cut off");
+}
+
 /// The examples in the help of every command.
 fn examples(command: &[&str]) -> Vec<String> {
     let output = anabranch(&[command, &["--help"]].concat());

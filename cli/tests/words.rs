@@ -28,6 +28,33 @@ fn before_charts(page: &str) -> &str {
 }
 
 #[test]
+fn a_flow_without_an_end_is_not_unfinished() {
+    let page = page(&["run", &format!("{ROOT}/scenarios/outage.toml")]);
+    assert!(page.contains("<td>no end</td>") && !page.contains("<td>unfinished</td>"));
+}
+
+#[test]
+fn advice_on_a_page_has_code_instead_of_backticks() {
+    let pair = format!("{ROOT}/scenarios/advice/pair.toml");
+    let page = page(&["advise", "policy", &pair, "--seconds", "0.1"]);
+    let text = before_charts(&page);
+    assert!(text.contains("<code>fast</code>") && !text.contains('`'), "{text}");
+}
+
+#[test]
+fn the_page_of_a_sweep_names_its_scenario_without_detours() {
+    let place = tempfile::tempdir().expect("a directory");
+    fs::create_dir(place.path().join("sweeps")).expect("made");
+    fs::copy(format!("{ROOT}/scenarios/one-path.toml"), place.path().join("one.toml")).expect("copied");
+    let sweep = place.path().join("sweeps/small.toml");
+    let text = "scenario = \"../one.toml\"\nseeds = 2\n[measure]\ntime = \"flows.transfer.completion\"\n";
+    fs::write(&sweep, text).expect("written");
+    let page = page(&["sweep", &sweep.display().to_string()]);
+    let expected = format!("Sweep of {}", place.path().join("one.toml").display());
+    assert!(page.contains(&expected), "{}", before_charts(&page));
+}
+
+#[test]
 fn the_page_of_a_reproduction_repeats_the_claims_asked_for() {
     let paper = format!("{ROOT}/papers/receive-buffer-blocking");
     let page = page(&["reproduce", &paper, "--claim", "case-study"]);
@@ -47,3 +74,27 @@ fn the_configuration_of_the_program_names_an_option_that_it_has() {
 }
 
 /// With a small buffer no secondary is fast enough, and without a round-trip time the equation is none for the primary.
+#[test]
+fn the_model_says_where_it_has_no_limit() {
+    let model = ["model", "receive-buffer-blocking", "--primary", "10 Mbit/s", "--secondary", "36 kbit/s"];
+    let text = |more: &[&str]| {
+        let output = anabranch(&[&model[..], more].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let small = text(&["--receive-buffer", "10 kB"]);
+    assert!(small.contains("a secondary of any rate blocks beside this primary"), "{small}");
+    let near = text(&["--receive-buffer", "1 MB", "--primary-rtt", "0 ms"]);
+    assert!(near.contains("there is no limit for a primary without a round-trip time"), "{near}");
+    assert!(text(&["--receive-buffer", "1 MB"]).contains("a primary above 801.6 kbit/s blocks"));
+}
+
+#[test]
+fn the_lab_names_the_port_that_is_in_use() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("an address").port().to_string();
+    let output = anabranch(&["lab", "--port", &port]);
+    assert_eq!(output.status.code(), Some(1));
+    let message = stderr(&output);
+    assert!(message.contains(&format!("cannot listen on port {port} of 127.0.0.1")), "{message}");
+}

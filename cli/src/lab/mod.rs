@@ -84,7 +84,12 @@ pub(crate) fn lab(arguments: &Arguments) -> u8 {
         let listening = bound.and_then(|listener| Ok((listener.local_addr()?, listener)));
         let (address, listener) = match listening {
             Ok(listening) => listening,
-            Err(error) => return fail(format!("cannot listen on 127.0.0.1: {error}")),
+            Err(error) => {
+                let port = arguments.port;
+                return fail(format!(
+                    "cannot listen on port {port} of 127.0.0.1: {error}; try another --port"
+                ));
+            }
         };
         let token = match token() {
             Ok(token) => token,

@@ -159,7 +159,7 @@ async fn run(arguments: &Arguments, streams: &[Arc<Stream>], interrupts: &mut In
         never = changes.watch(&streams[0].association) => match never {},
         never = live.watch(&streams[0].association) => match never {},
         signal = interrupts.next() => {
-            fail("interrupted");
+            note("interrupted");
             Err(signal)
         }
     };

@@ -352,6 +352,9 @@ impl Reader {
         self.number += 1;
         let line = line.map_err(|error| format!("line {}: {error}", self.number))?;
         let read = serde_json::from_str(&line);
-        read.map(Some).map_err(|error| format!("line {}: this is no recording: {error}", self.number))
+        read.map(Some).map_err(|error: serde_json::Error| match error.is_eof() {
+            true => format!("line {}: the recording ends within this line: it was cut off", self.number),
+            false => format!("line {}: this is no recording: {error}", self.number),
+        })
     }
 }

@@ -23,7 +23,7 @@ pub fn policy_page(task: &PairTask, answer: &PolicyAnswer, command: &str) -> Str
     let body = html! {
         h1 { (title) }
         p { "Repeat it: " code { (command) } }
-        @for line in explain_policy(task, answer).lines() { p { (line) } }
+        @for line in explain_policy(task, answer).lines() { p { (with_code(line)) } }
         @for (i, (name, _)) in figures.iter().enumerate() {
             h2 { (name) }
             @if name.starts_with("Time by receive") { p.keys { "Means of the seeds, with 95 % intervals of the mean." } }
@@ -34,6 +34,15 @@ pub fn policy_page(task: &PairTask, answer: &PolicyAnswer, command: &str) -> Str
     };
     let figures: Vec<&Value> = figures.iter().map(|(_, figure)| figure).collect();
     shell(&title, &body, &data(&json!(figures)), SCRIPT).into_string()
+}
+
+/// A line of the answer, with what stands between backticks as code.
+fn with_code(line: &str) -> Markup {
+    html! {
+        @for (i, part) in line.split('`').enumerate() {
+            @if i % 2 == 0 { (part) } @else { code { (part) } }
+        }
+    }
 }
 
 /// The map: colours for the ratio, a line where it passes the tolerance, and the described pair.

@@ -99,13 +99,22 @@ fn flows(result: &RunResult) -> Markup {
 fn row(flow: &FlowResult) -> Markup {
     html! { tr {
         th scope="row" { (flow.name) }
-        td { (flow.completion.map_or_else(|| "unfinished".to_owned(), |time| format!("{time:.3} s"))) }
+        td { (completion(flow)) }
         td { (format!("{:.3} Mbit/s", flow.goodput / 1e6)) }
         td { (flow.packets) }
         td { (flow.timeouts) }
         td { (format!("{:.3} s", flow.blocked.peer_window)) }
         td { (format!("{:.3} s", flow.blocked.cwnd)) }
     } }
+}
+
+/// The time of a flow. One without an end misses nothing.
+fn completion(flow: &FlowResult) -> String {
+    match (flow.completion, flow.missing) {
+        (Some(time), _) => format!("{time:.3} s"),
+        (None, Some(_)) => "unfinished".to_owned(),
+        (None, None) => "no end".to_owned(),
+    }
 }
 
 /// JSON inside a script element.

@@ -19,7 +19,7 @@ const SHOWN: usize = 1000;
 pub fn sweep_page(sweep: &Sweep, executed: &Executed, command: &str) -> String {
     let cells = summaries(sweep, executed);
     let figures = figures(sweep, executed, &cells);
-    let title = format!("Sweep of {}", sweep.scenario_file());
+    let title = format!("Sweep of {}", without_detours(sweep.scenario_file()));
     let body = html! {
         h1 { (title) }
         p { (sweep.cells()) " cells, " (executed.done) " runs. Intervals are 95 % intervals of the mean, by Student's t." }
@@ -34,6 +34,18 @@ pub fn sweep_page(sweep: &Sweep, executed: &Executed, command: &str) -> String {
     };
     let figures: Vec<&Value> = figures.iter().map(|(_, figure)| figure).collect();
     shell(&title, &body, &data(&json!(figures)), SCRIPT).into_string()
+}
+
+/// The path of a file without the folders that a `..` leaves again.
+fn without_detours(file: &str) -> String {
+    let mut steps: Vec<&str> = Vec::new();
+    for step in file.split('/') {
+        match (step, steps.last()) {
+            ("..", Some(last)) if !["", ".", ".."].contains(last) => drop(steps.pop()),
+            _ => steps.push(step),
+        }
+    }
+    steps.join("/")
 }
 
 /// The charts of the page as files: names and contents. Each has `NAME.svg`, `.png`, `.pdf`, `.csv` and `.tex`.
