@@ -41,6 +41,14 @@ const QUANTILES: [f64; 7] = [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0];
 /// The average rates that are kept at once.
 const MOST_WINDOWS: u128 = 1_000_000;
 
+/// The smallest window of a trace that lasts so long, in whole microseconds or seconds.
+fn smallest_window(period: Duration) -> String {
+    match period.as_nanos().div_ceil(1000 * MOST_WINDOWS) {
+        micros @ ..1_000_000 => format!("{micros} us"),
+        micros => format!("{} s", micros.div_ceil(1_000_000)),
+    }
+}
+
 /// Prints the summary and returns the exit status.
 pub(crate) fn trace(arguments: &Arguments) -> u8 {
     let file = arguments.file.display();
@@ -59,10 +67,10 @@ pub(crate) fn trace(arguments: &Arguments) -> u8 {
         ));
     }
     if trace.period().as_nanos().div_ceil(arguments.window.as_nanos()) > MOST_WINDOWS {
-        let least = trace.period().as_nanos().div_ceil(1000 * MOST_WINDOWS);
         return refuse(format!(
-            "--window {:?} gives more than 1,000,000 values; the smallest window of this trace is {least} us",
-            arguments.window
+            "--window {:?} gives more than 1,000,000 values; the smallest window of this trace is {}",
+            arguments.window,
+            smallest_window(trace.period())
         ));
     }
     let rates = trace.rates(arguments.window);

@@ -75,10 +75,8 @@ fn a_summary_of_a_trace_has_a_limited_number_of_windows() {
     let trace = "tests/bad/traces/decades.csv";
     let output = anabranch(&["trace", trace]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("10000000000 windows"), "{}", stderr(&output));
-    let window = "--window '1000000 s'";
-    assert!(stderr(&output).contains(window), "{}", stderr(&output));
-    assert!(anabranch(&["trace", trace, "--window", "1000000 s", "--json"]).status.success());
+    assert!(stderr(&output).contains("the smallest window of this trace is 1000 s"), "{}", stderr(&output));
+    assert!(anabranch(&["trace", trace, "--window", "1000 s", "--json"]).status.success());
 }
 
 #[test]
