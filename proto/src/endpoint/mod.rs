@@ -331,9 +331,8 @@ impl Endpoint {
         seen
     }
 
-    /// The user of this association reads everything at once and only counts it. A message that could be read alone is then not
-    /// kept for [`Endpoint::read`], but counted for [`Endpoint::take_discarded`], which must be called after every packet. A restart of the
-    /// peer changes nothing of that.
+    /// The user of this association reads everything at once and only counts it, also after a restart of the peer. A message that could be read
+    /// alone is not kept for [`Endpoint::read`], but counted for [`Endpoint::take_discarded`], which must be called after every packet.
     pub fn discard(&mut self, id: AssociationId) {
         if let Some(association) = self.get_mut(id) {
             association.receiver.discard();

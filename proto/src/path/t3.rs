@@ -14,8 +14,8 @@ impl Paths {
         }
     }
 
-    /// The same for the paths beside the one that a plain SACK tells of. Where marked chunks count as in flight, they may have lost theirs
-    /// since the last SACK, or got some: their T3-rtx stops or starts.
+    /// The same for the paths beside the one that a plain SACK tells of. Where marked chunks count as in flight, T3-rtx of such a path has
+    /// expired and does not run, although the path holds chunks: it starts again.
     #[inline(always)]
     pub(crate) fn settle_t3_beside(&mut self, told: PathId, now: Time) {
         if self.counts_marked() && self.views().iter().any(|view| view.id != told && view.marked > 0) {

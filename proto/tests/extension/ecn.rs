@@ -31,13 +31,18 @@ fn ecne(tsn: u32) -> Chunk {
 }
 
 fn marked(bench: &mut Bench, tsns: &[u32]) {
+    hear_marked(bench, tsns.iter().map(|tsn| chunk(*tsn, 10)));
+}
+
+/// A marked packet with these chunks arrives.
+fn hear_marked(bench: &mut Bench, chunks: impl IntoIterator<Item = Chunk>) {
     let packet = Packet {
         from: address(0, 1),
         to: address(0, 0),
         ports: Ports { source: PORT + 1, destination: PORT },
         tag: bench.tag,
         ecn: Ecn::Ce,
-        chunks: tsns.iter().map(|tsn| chunk(*tsn, 10)).collect(),
+        chunks: chunks.into_iter().collect(),
     };
     bench.end.handle(bench.now, Incoming::Packet(Box::new(packet)));
     bench.drain();
@@ -140,17 +145,7 @@ fn an_echo_is_answered_once() {
 #[test]
 fn a_mark_is_told_behind_control_chunks() {
     let mut bench = bench();
-    let packet = |chunks: [Chunk; 2]| Packet {
-        from: address(0, 1),
-        to: address(0, 0),
-        ports: Ports { source: PORT + 1, destination: PORT },
-        tag: bench.tag,
-        ecn: Ecn::Ce,
-        chunks: chunks.into(),
-    };
-    let both = packet([Chunk::Heartbeat(Heartbeat::new(vec![0; 8])), chunk(1, 10)]);
-    bench.end.handle(bench.now, Incoming::Packet(Box::new(both)));
-    bench.drain();
+    hear_marked(&mut bench, [Chunk::Heartbeat(Heartbeat::new(vec![0; 8])), chunk(1, 10)]);
     let [(_, packet, _)] = &bench.sent[..] else { panic!("{:?}", bench.sent) };
     assert!(
         matches!(&packet.chunks[..], [Chunk::HeartbeatAck(_), Chunk::Sack(_), Chunk::Ecne(_)]),

@@ -1,13 +1,12 @@
 //! STATUS and SET PROTOCOL PARAMETERS (RFC 9260 §11.1.8, §11.1.13): the user looks, and changes his mind.
 
 use anabranch_proto::rules::Burst;
+use anabranch_proto::wire::Chunk;
 use anabranch_proto::wire::chunk::Sack;
-use anabranch_proto::wire::{Chunk, Ecn, Packet, Ports};
-use anabranch_proto::{Config, Incoming, NoteKind, Noting, Parameters, State, Tsn};
+use anabranch_proto::{Config, NoteKind, Noting, Parameters, State, Tsn};
 use smallvec::SmallVec;
 
 use crate::support::bench::{Bench, FULL, era, ms};
-use crate::support::{PORT, address};
 
 #[test]
 fn the_status_says_where_an_association_stands() {
@@ -79,15 +78,7 @@ fn another_manner_of_noting_begins_without_notes() {
         bench.notes.clear();
         let (a_rwnd, cumulative) = (bench.a_rwnd, Tsn(1));
         let sack = Sack { flags: 0, cumulative, a_rwnd, gaps: SmallVec::new(), duplicates: SmallVec::new() };
-        let packet = Packet {
-            from: address(0, 1),
-            to: address(0, 0),
-            ports: Ports { source: PORT + 1, destination: PORT },
-            tag: bench.tag,
-            ecn: Ecn::NotEct,
-            chunks: [Chunk::Sack(sack)].into_iter().collect(),
-        };
-        bench.end.handle(bench.now, Incoming::Packet(Box::new(packet)));
+        bench.hear_unpolled(Chunk::Sack(sack));
         bench.end.set_noting(other);
         bench.end.set_noting(Noting::Polled);
         bench.drain();

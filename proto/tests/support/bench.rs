@@ -166,16 +166,25 @@ impl Bench {
         self.take_in((address(path, 1), address(path, 0)), tag, chunks);
     }
 
+    /// The peer says `chunk`, by the first path, and the endpoint is not polled.
+    pub fn hear_unpolled(&mut self, chunk: Chunk) {
+        self.handle((address(0, 1), address(0, 0)), self.tag, [chunk]);
+    }
+
     /// The same from any address, to the first of the endpoint's, with the right tag.
     pub fn hear_from(&mut self, from: Address, chunks: impl IntoIterator<Item = Chunk>) {
         self.take_in((from, address(0, 0)), self.tag, chunks);
     }
 
-    fn take_in(&mut self, (from, to): (Address, Address), tag: u32, chunks: impl IntoIterator<Item = Chunk>) {
+    fn take_in(&mut self, pair: (Address, Address), tag: u32, chunks: impl IntoIterator<Item = Chunk>) {
+        self.handle(pair, tag, chunks);
+        self.drain();
+    }
+
+    fn handle(&mut self, (from, to): (Address, Address), tag: u32, chunks: impl IntoIterator<Item = Chunk>) {
         let ports = Ports { source: PORT + 1, destination: PORT };
         let packet = Packet { from, to, ports, tag, ecn: Ecn::NotEct, chunks: chunks.into_iter().collect() };
         self.end.handle(self.now, Incoming::Packet(Box::new(packet)));
-        self.drain();
     }
 
     /// Gives `count` messages of `size` user bytes, all before the next poll.
@@ -229,15 +238,7 @@ impl Bench {
             let gaps = runs.iter().map(|&(a, b)| GapBlock { start: block(a), end: block(b) }).collect();
             let (a_rwnd, duplicates) = (self.a_rwnd, SmallVec::new());
             let sack = Chunk::Sack(Sack { flags: 0, cumulative: Tsn(*cumulative), a_rwnd, gaps, duplicates });
-            let packet = Packet {
-                from: address(0, 1),
-                to: address(0, 0),
-                ports: Ports { source: PORT + 1, destination: PORT },
-                tag: self.tag,
-                ecn: Ecn::NotEct,
-                chunks: [sack].into_iter().collect(),
-            };
-            self.end.handle(self.now, Incoming::Packet(Box::new(packet)));
+            self.hear_unpolled(sack);
             if drain_each {
                 self.drain();
             }

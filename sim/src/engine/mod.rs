@@ -1,11 +1,15 @@
 //! The engine. It executes event after event until none is left or the run ends.
 //!
 //! Entities are numbered: link directions, then agents, then the list of changes, then the list of pauses, then the parts of channels.
-//! Each has one entry in the agenda; the entry of a part is its next event. On links, a packet costs one event per hop, its
-//! arrival; one more before a link with CoDel, and one more on a link that may reorder packets. If all packets of the next link come from this one, a packet runs ahead to that link without an event,
-//! unless an observer needs to see it there in order (`ahead.rs`). Ties are broken by turns: CoDel's decisions come first, then
-//! pauses, then changes, then agents that wait, then the packet that entered its link first. Entities that never affect each other need no common order, and take turns (`components.rs`).
-//! Other departures need no event: before an arrival is handled, every packet whose departure is due has left its queue.
+//! Each has one entry in the agenda; the entry of a part is its next event.
+//!
+//! On links, a packet costs one event per hop, its arrival. It costs one more before a link with CoDel, and one more on a link that may
+//! reorder packets. Other departures need no event: before an arrival is handled, every packet whose departure is due has left its queue.
+//! If all packets of the next link come from this one, a packet runs ahead to that link without an event, unless an observer needs to see
+//! it there in order (`ahead.rs`).
+//!
+//! Ties are broken by turns: CoDel's decisions come first, then pauses, then changes, then agents that wait, then the packet that entered
+//! its link first. Entities that never affect each other need no common order, and take turns (`components.rs`).
 
 pub(crate) mod agenda;
 mod ahead;

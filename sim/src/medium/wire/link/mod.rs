@@ -1,7 +1,7 @@
 //! A link direction: rate, delay, a queue, losses.
 //!
-//! A packet costs one event, or two: see the last two paragraphs. When a packet is offered, its departure can be computed: it begins when the packet before it has
-//! departed (or now), and takes size / rate. It arrives one delay later. So a link is one FIFO of packets that wait, are being
+//! A packet costs one event; on a link with CoDel or with jitter that may reorder packets, it costs two. When a packet is offered, its
+//! departure can be computed: it begins when the packet before it has departed (or now), and takes size / rate. It arrives one delay later. So a link is one FIFO of packets that wait, are being
 //! sent, or are in flight, and the agenda holds only the arrival of the first packet. The departures also tell how full the
 //! queue is: a packet whose departure is now has left. When the delay of a link becomes shorter, the next packets arrive together with
 //! the packet before them.
