@@ -2,66 +2,27 @@
 
 #![allow(clippy::disallowed_methods, reason = "real networks have real clocks")]
 
+#[path = "support/listener.rs"]
+mod listener;
 mod support;
 
 use std::fs;
-use std::io::{BufRead, BufReader, ErrorKind, Lines};
+use std::io::{BufRead, BufReader, ErrorKind};
 use std::net::IpAddr;
-use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use anabranch_net::service::{CONTROL, DATA};
 use anabranch_net::{Association, Endpoint, Message, Options};
+use listener::Listener;
 use serde_json::Value;
 use support::{anabranch, command, stderr};
 use tempfile::TempDir;
 
-/// A listener on loopback, on a UDP port of its own.
-struct Listener {
-    process: Child,
-    lines: Lines<BufReader<ChildStdout>>,
-    port: String,
-}
-
 impl Listener {
-    fn new(arguments: &[&str]) -> Listener {
-        let mut process = command(&["serve", "--udp", "0"]);
-        let mut process = process.args(arguments).stdout(Stdio::piped()).spawn().expect("the binary runs");
-        let mut lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
-        let first = lines.next().expect("it says where it listens").expect("text");
-        let port = first.rsplit(':').next().expect("a port").to_owned();
-        Listener { process, lines, port }
-    }
-
-    fn into(directory: &Path, arguments: &[&str]) -> Listener {
-        let directory = directory.display().to_string();
-        Listener::new(&[&["--receive-into", &directory][..], arguments].concat())
-    }
-
-    fn line(&mut self) -> String {
-        self.lines.next().expect("it says something").expect("text")
-    }
-
-    fn send(&self, file: &Path, arguments: &[&str]) -> Output {
-        self.client("send", arguments).arg(file).output().expect("the binary runs")
-    }
-
-    fn client(&self, what: &str, arguments: &[&str]) -> Command {
-        let mut client = command(&[what, "--to", "127.0.0.1", "--udp", &self.port]);
-        client.args(arguments);
-        client
-    }
-
     /// Presses Ctrl-C; the exit status.
     fn interrupt(mut self) -> Option<i32> {
         interrupt(&self.process);
         self.process.wait().expect("it ends").code()
-    }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
     }
 }
 
