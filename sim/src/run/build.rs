@@ -76,50 +76,27 @@ impl<'a> Plan<'a> {
         observer: Option<&'o mut dyn Observer>,
         extra_polls: bool,
     ) -> Result<Parts<'o, End>, RunError> {
-        let mut routes = Routes::default();
-        let (mut agents, mut flows) = (Vec::new(), Vec::new());
-        for site in &self.flows {
-            let (first, place) = (agents.len(), routes.table.len());
-            agents.extend(transport::agents(site, plug_ins, &mut routes, first)?);
-            flows.push(FlowParts {
-                agents: first..agents.len(),
-                routes: place..routes.table.len(),
-                awaited: site.flow.traffic.amount().is_some(),
-                lossless_sacks: site.flow.transport.has_lossless_sacks(),
-            });
-        }
+        let (mut agents, flows, routes) = self.agents(plug_ins)?;
         let pauses: Vec<_> = self.scenario.measure.into_iter().flatten().map(|at| Time::ZERO + at).collect();
         let wants = observer.as_ref().map_or(Wants::LEAST, |observer| observer.wants());
         let batches = observed && wants.allows_batches() && pauses.is_empty();
-        for traffic in &self.traffic {
-            let (first, place) = (agents.len(), routes.table.len());
-            let agent = cross::agent(self.scenario, self.network, traffic, &mut routes, first)?;
-            agents.push(End::Cross(agent));
-            flows.push(FlowParts {
-                agents: first..first + 1,
-                routes: place..routes.table.len(),
-                awaited: false,
-                lossless_sacks: false,
-            });
-        }
+        let asked = match (wants.details, batches) {
+            _ if !pauses.is_empty() => Noting::Polled,
+            (false, _) => Noting::Blocked,
+            (true, true) => Noting::Kept,
+            (true, false) => Noting::Polled,
+        };
         for flow in &flows {
             for agent in flow.agents.clone() {
-                let of_use = observed && (wants.receivers || agent == flow.agents.start);
-                agents[agent].set_details(match (of_use, wants.details) {
-                    _ if !pauses.is_empty() => Noting::Polled,
-                    (false, _) => Noting::Off,
-                    (true, false) => Noting::Blocked,
-                    (true, true) if batches => Noting::Kept,
-                    (true, true) => Noting::Polled,
-                });
+                let heard = observed && (wants.receivers || agent == flow.agents.start) || !pauses.is_empty();
+                agents[agent].set_details(if heard { asked } else { Noting::Off });
             }
         }
-        let places = Places { routes: &routes.table, flows: &flows, names: &self.flows };
+        let places = Places { routes: &routes, flows: &flows, names: &self.flows };
         let links = (0..2 * self.network.links().len() as DirectionId)
             .map(|id| self.direction(id, &places))
             .collect();
         let changes = self.changes(&places);
-        let routes = routes.table;
         let (channels, radio_hops) = (self.channels(), self.network.radios().hops().to_vec());
         Ok(Parts {
             links,
@@ -134,6 +111,33 @@ impl<'a> Plan<'a> {
             batches,
             extra_polls,
         })
+    }
+
+    /// The agents of all flows, then those of cross traffic; which of them belong together; and the table of their routes.
+    fn agents(&self, plug_ins: PlugIns<'_>) -> Result<(Vec<End>, Vec<FlowParts>, Vec<u32>), RunError> {
+        let (mut routes, mut agents, mut flows) = (Routes::default(), Vec::new(), Vec::new());
+        for site in &self.flows {
+            let (first, place) = (agents.len(), routes.table.len());
+            agents.extend(transport::agents(site, plug_ins, &mut routes, first)?);
+            flows.push(FlowParts {
+                agents: first..agents.len(),
+                routes: place..routes.table.len(),
+                awaited: site.flow.traffic.amount().is_some(),
+                lossless_sacks: site.flow.transport.has_lossless_sacks(),
+            });
+        }
+        for traffic in &self.traffic {
+            let (first, place) = (agents.len(), routes.table.len());
+            let agent = cross::agent(self.scenario, self.network, traffic, &mut routes, first)?;
+            agents.push(End::Cross(agent));
+            flows.push(FlowParts {
+                agents: first..first + 1,
+                routes: place..routes.table.len(),
+                awaited: false,
+                lossless_sacks: false,
+            });
+        }
+        Ok((agents, flows, routes.table))
     }
 
     /// The same with a gate after all other agents, and with routes between these pairs of interfaces that end at the gate.

@@ -423,6 +423,18 @@ fn protocol(config: &Config) -> Table {
         ("window", &config.window),
     ];
     policies.into_iter().for_each(|(key, spec)| put(&mut table, key, policy(spec)));
+    durations(&mut table, config);
+    numbers(&mut table, config);
+    buffers(&mut table, config);
+    put(&mut table, "heartbeat_jitter", config.heartbeat_jitter);
+    put(&mut table, "mtu_discovery", config.mtu_discovery);
+    put(&mut table, "rehome", config.rehome);
+    extensions(&mut table, config);
+    rules(&mut table, config);
+    table
+}
+
+fn durations(table: &mut Table, config: &Config) {
     let times = [
         ("rto_initial", Some(config.rto_initial)),
         ("rto_min", Some(config.rto_min)),
@@ -434,9 +446,12 @@ fn protocol(config: &Config) -> Table {
     times
         .into_iter()
         .filter_map(|(key, value)| Some((key, value?)))
-        .for_each(|(key, value)| put(&mut table, key, time(value)));
-    put(&mut table, "heartbeat_interval", config.heartbeat_interval.map_or("off".to_owned(), time));
-    let counts = [
+        .for_each(|(key, value)| put(table, key, time(value)));
+    put(table, "heartbeat_interval", config.heartbeat_interval.map_or("off".to_owned(), time));
+}
+
+fn numbers(table: &mut Table, config: &Config) {
+    let numbers = [
         ("max_burst", config.max_burst),
         ("association_max_retrans", config.association_max_retrans),
         ("path_max_retrans", config.path_max_retrans),
@@ -447,7 +462,7 @@ fn protocol(config: &Config) -> Table {
         ("inbound_streams", config.inbound_streams.into()),
         ("first_ssn", config.first_ssn.into()),
     ];
-    counts.into_iter().for_each(|(key, value)| put(&mut table, key, i64::from(value)));
+    numbers.into_iter().for_each(|(key, value)| put(table, key, i64::from(value)));
     let optional = [
         ("pf_max_retrans", config.pf_max_retrans, "off"),
         ("pf_window", config.pf_window, "off"),
@@ -456,35 +471,33 @@ fn protocol(config: &Config) -> Table {
         ("first_tsn", config.first_tsn, "random"),
     ];
     for (key, value, none) in optional {
-        put(&mut table, key, value.map_or(Value::from(none), |value| i64::from(value).into()));
+        put(table, key, value.map_or(Value::from(none), |value| i64::from(value).into()));
     }
-    put(&mut table, "receive_buffer", size(config.receive_buffer));
+}
+
+fn buffers(table: &mut Table, config: &Config) {
+    put(table, "receive_buffer", size(config.receive_buffer));
     if let Some(bytes) = config.send_buffer {
-        put(&mut table, "send_buffer", size(bytes));
+        put(table, "send_buffer", size(bytes));
     }
     if !config.max_cwnd.is_empty() {
-        put(
-            &mut table,
-            "max_cwnd",
-            Value::Array(config.max_cwnd.iter().map(|bytes| size(*bytes).into()).collect()),
-        );
+        let sizes = config.max_cwnd.iter().map(|bytes| size(*bytes).into());
+        put(table, "max_cwnd", Value::Array(sizes.collect()));
     }
-    put(&mut table, "initial_ssthresh", config.initial_ssthresh.map_or("none".to_owned(), size));
-    put(&mut table, "heartbeat_jitter", config.heartbeat_jitter);
-    put(&mut table, "mtu_discovery", config.mtu_discovery);
-    put(&mut table, "rehome", config.rehome);
-    extensions(&mut table, config);
+    put(table, "initial_ssthresh", config.initial_ssthresh.map_or("none".to_owned(), size));
+}
+
+fn rules(table: &mut Table, config: &Config) {
     for (key, _) in Rules::CHOICES {
-        put(&mut table, key, config.rules.get(key).unwrap_or_default());
+        put(table, key, config.rules.get(key).unwrap_or_default());
     }
     for (key, _) in Mechanisms::CHOICES {
-        put(&mut table, key, config.mechanisms.get(key).unwrap_or_default());
+        put(table, key, config.mechanisms.get(key).unwrap_or_default());
     }
     for key in Rules::NUMBERS {
         let number = config.rules.get(key).and_then(|text| text.parse::<i64>().ok());
-        put(&mut table, key, number.unwrap_or_default());
+        put(table, key, number.unwrap_or_default());
     }
-    table
 }
 
 fn extensions(table: &mut Table, config: &Config) {
