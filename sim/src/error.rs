@@ -140,6 +140,10 @@ pub enum Item {
     Scenario,
     /// The link of this name.
     Link(String),
+    /// The channel of this name.
+    Channel(String),
+    /// The node of this name.
+    Node(String),
     /// The flow of this name.
     Flow(String),
     /// The cross traffic of this name.
@@ -189,6 +193,8 @@ impl std::fmt::Display for Item {
         match self {
             Item::Scenario => write!(f, "scenario"),
             Item::Link(name) => write!(f, "link `{name}`"),
+            Item::Channel(name) => write!(f, "channel `{name}`"),
+            Item::Node(name) => write!(f, "node `{name}`"),
             Item::Flow(name) => write!(f, "flow `{name}`"),
             Item::Traffic(name) => write!(f, "traffic `{name}`"),
             Item::Change(number) => write!(f, "change number {}", number + 1),

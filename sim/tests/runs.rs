@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anabranch_proto::{Duration, Policies, PolicySpec};
 use anabranch_sim::results::RunResult;
-use anabranch_sim::scenario::{Document, Loss, Queue, Scenario, Traffic};
+use anabranch_sim::scenario::{Document, Loss, Queue, Ranges, Reception, Scenario, Station, Traffic};
 use anabranch_sim::{CsvSeries, Item, RunError, RunOptions, check, run};
 
 fn result(scenario: &Scenario) -> RunResult {
@@ -182,6 +182,59 @@ fn what_cannot_be_run_is_refused_with_its_place() {
     outage.changes[1].link = "lte".to_owned();
     let refused = check(&outage, &Default::default()).unwrap_err();
     assert_eq!(refused.place(), Some((Item::Change(1), "link")));
+}
+
+/// Three nodes in a row, and the route along them.
+fn chain() -> Scenario {
+    let text = "[[channel]]\nname = 'air'\n[[chain]]\nname = 'a'\nhops = 2\nspacing = '300 m'\nchannels = ['air']\n\
+                [[route]]\nchannel = 'air'\nthrough = ['a0', 'a1', 'a2']\n\
+                [[flow]]\nname = 'f'\nfrom = 'a0'\nto = 'a2'\nsend = '1 kB'\n";
+    Document::parse("chain", text).unwrap().scenario("chain", &Policies::default()).unwrap()
+}
+
+#[test]
+fn radios_that_cannot_be_run_are_refused_with_their_place() {
+    let wrong = |spoil: fn(&mut Scenario)| {
+        let mut scenario = chain();
+        spoil(&mut scenario);
+        check(&scenario, &Default::default()).unwrap_err().place().unwrap()
+    };
+    let channel = |key| (Item::Channel("air".to_owned()), key);
+    let node = |key| (Item::Node("a1".to_owned()), key);
+    let ranges = |decode| Reception::Range(Ranges { decode, ..Ranges::default() });
+    assert_eq!(wrong(|s| s.channels.push(s.channels[0].clone())), channel("name"));
+    assert_eq!(wrong(|s| s.channels[0].dcf.rate = 0), channel("dcf.rate"));
+    assert_eq!(wrong(|s| s.channels[0].dcf.control_rate = 7), channel("dcf.control_rate"));
+    assert_eq!(wrong(|s| s.channels[0].dcf.short_retry = 0), channel("dcf.short_retry"));
+    assert_eq!(wrong(|s| s.channels[0].dcf.cw_max = 1), channel("dcf.cw_min"));
+    for decode in [0.0, f64::NAN, 600.0] {
+        let mut scenario = chain();
+        scenario.channels[0].reception = ranges(decode);
+        let refused = check(&scenario, &Default::default()).unwrap_err();
+        assert_eq!(refused.place(), Some(channel("reception")), "{decode}");
+    }
+    assert_eq!(wrong(|s| s.stations[1].place[0] = f64::NAN), node("at"));
+    assert_eq!(wrong(|s| s.stations[1].place[0] = 1e9), node("at"));
+    assert_eq!(wrong(|s| s.stations[1].place = s.stations[0].place), channel("name"));
+    assert_eq!(wrong(|s| s.stations[1].channels.push("air".into())), node("channels"));
+    assert_eq!(wrong(|s| s.stations[1].channels = Vec::new()), node("channels"));
+    assert_eq!(wrong(|s| s.stations.push(s.stations[1].clone())), node("name"));
+    assert_eq!(wrong(|s| s.routes[0].channel = "other".into()).1, "name");
+}
+
+/// A scenario that is built in Rust may be too large as well; it is refused before the memory is taken.
+#[test]
+fn radios_in_a_crowd_are_refused() {
+    let mut scenario = chain();
+    let station = scenario.stations[0].clone();
+    let crowd = (0..4000).map(|n| Station {
+        node: format!("c{n}"),
+        place: [f64::from(n % 64), f64::from(1 + n / 64)],
+        ..station.clone()
+    });
+    scenario.stations.extend(crowd);
+    let refused = check(&scenario, &Default::default()).unwrap_err();
+    assert_eq!(refused.place(), Some((Item::Channel("air".to_owned()), "name")));
 }
 
 #[test]

@@ -6,11 +6,19 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::medium::wireless::{Radio, Reception, StationId, distance};
+use crate::medium::wireless::{Neighbours, Radio, Reception, StationId, distance};
 use crate::scenario::{self, Propagation, Scenario};
 
 /// In a route: this and the number of a hop between radios.
 pub(crate) const RADIO: u32 = 1 << 30;
+
+/// The most pairs of radios of a channel that are within reach of each other. Such a pair takes about a hundred bytes.
+pub(crate) const MOST_PAIRS: usize = 5_000_000;
+
+/// Whether more pairs of radios than [`MOST_PAIRS`] are within reach of each other.
+pub(crate) fn are_too_many(places: &[[f64; 2]], reception: &dyn Reception) -> bool {
+    Neighbours::are_more_than(2 * MOST_PAIRS, places, reception)
+}
 
 /// All radios of a scenario.
 #[derive(Default, Debug)]
@@ -89,7 +97,7 @@ impl Radios {
     fn find_hops(&mut self, channel: u32, reception: &dyn Reception) {
         let first = self.channels[channel as usize].1;
         let places: Vec<_> = self.radios[first as usize..].iter().map(|radio| radio.place).collect();
-        let near = crate::medium::wireless::Neighbours::new(&places, reception);
+        let near = Neighbours::new(&places, reception);
         for from in 0..places.len() as StationId {
             let mut readers: Vec<_> =
                 near.list(from).iter().filter(|n| reception.decodes(n.strength)).collect();

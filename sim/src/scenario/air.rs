@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::at::{At, Result};
 use super::{Channel, Scenario, Station, station};
-use crate::medium::wireless::{Neighbours, distance};
+use crate::medium::wireless::distance;
 use crate::network::radios;
 
 /// Whether channels, nodes and routes agree.
@@ -48,19 +48,17 @@ fn names(tables: &[At<'_>], scenario: &Scenario) -> Result<()> {
     Ok(())
 }
 
-/// The most pairs of radios of a channel that are within reach of each other. Such a pair takes about a hundred bytes.
-const MOST_PAIRS: usize = 5_000_000;
-
 /// Whether the radios of a channel are so far apart that the pairs within reach fit into memory. `lines` are the chains and the grids.
 fn crowd(at: &At<'_>, lines: &[Vec<At<'_>>; 2], channel: &Channel, scenario: &Scenario) -> Result<()> {
     let here = |station: &&Station| station.channels.contains(&channel.name);
     let places: Vec<_> = scenario.stations.iter().filter(here).map(|station| station.place).collect();
     let reception = radios::reception(&channel.reception);
-    if !Neighbours::are_more_than(2 * MOST_PAIRS, &places, &*reception) {
+    if !radios::are_too_many(&places, &*reception) {
         return Ok(());
     }
     let message = format!(
-        "more than {MOST_PAIRS} pairs of radios of channel `{}` are within reach of each other, which is {:.0} m",
+        "more than {} pairs of radios of channel `{}` are within reach of each other, which is {:.0} m",
+        radios::MOST_PAIRS,
         channel.name,
         reception.reach()
     );

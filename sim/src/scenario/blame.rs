@@ -12,6 +12,8 @@ impl Document {
         let path = match item {
             Item::Scenario => key.to_owned(),
             Item::Link(name) => format!("link.{name}.{key}"),
+            Item::Channel(name) => format!("channel.{name}.{key}"),
+            Item::Node(name) => format!("node.{name}.{key}"),
             Item::Flow(name) if self.get(&format!("traffic.{name}")).is_some() => {
                 format!("traffic.{name}.{key}")
             }

@@ -1,6 +1,8 @@
 //! Checks the values of a scenario. The reader of documents refuses most wrong values earlier and names their line;
 //! this check is for scenarios built in Rust.
 
+mod air;
+
 use crate::error::{Item, RunError};
 use crate::scenario::{
     Amount, Change, Codel, CrossTraffic, Flow, Link, Loss, Queue, Red, Scenario, Start, Times, Traffic,
@@ -9,6 +11,7 @@ use crate::scenario::{
 /// Checks every value of the scenario.
 pub(super) fn check(scenario: &Scenario) -> Result<(), RunError> {
     distinct(scenario.links.iter().map(|link| link.name.as_str()), Item::Link)?;
+    air::check(scenario)?;
     let flows = scenario.flows.iter().map(|flow| flow.name.as_str());
     distinct(flows.chain(scenario.traffic.iter().map(|traffic| traffic.name.as_str())), Item::Flow)?;
     scenario.traffic.iter().try_for_each(|t| traffic(t, scenario))?;
