@@ -73,7 +73,10 @@ pub(crate) const MEASURES: [Column; 8] = [
         "goodput",
         "User data that the receiving application read per second: until completion, or until the end of the run.",
     ),
-    ("packets", "Packets that the sender sent, retransmissions included."),
+    (
+        "packets",
+        "Packets that the sender sent, retransmissions included (TCP: without SYNs and bare acknowledgements).",
+    ),
     ("blocked by\npeer's window", "How long user data waited because the window of the receiver was full."),
     (
         "blocked by\ncwnd",

@@ -129,7 +129,8 @@ pub struct FlowResult {
     /// Packets with user data that arrived per second, in bit/s with IP headers: from its start until
     /// completion, or until the end of the run.
     pub throughput: f64,
-    /// Packets sent by its sender, retransmissions included.
+    /// Packets sent by its sender, retransmissions included. TCP: segments with user data or FIN, and window probes; neither SYNs nor bare
+    /// acknowledgements.
     pub packets: u64,
     /// DATA chunks (TCP: segments) sent again, by cause and path.
     pub retransmissions: Retransmissions,
@@ -358,7 +359,8 @@ pub struct LinkResult {
     /// The most packets that were ever in the queue, the one being sent included.
     pub queue_max: u64,
     /// The sum of the throughputs of the flows whose data it carries, in per cent of its rate, or of the mean of a rate that
-    /// changes (eq. 3 of the paper named at [`RunResult::fairness`]).
+    /// changes (eq. 3 of the paper named at [`RunResult::fairness`]). More than 100 if the flows are not all active at the same time: each
+    /// throughput counts until its flow is complete.
     pub utilisation: f64,
     /// Results within the scenario's `measure`.
     #[serde(skip_serializing_if = "Option::is_none")]
