@@ -191,6 +191,16 @@ rate = '100 kbit/s'
     }
 }
 
+/// A change to the delay that a link has, while nothing is on it, changes nothing: RED still knows since when the link is idle.
+#[test]
+fn a_change_that_changes_nothing_leaves_the_average_of_red() {
+    let text = CONSTANT.replace("rate = '944 kbit/s'", "rate = '1500 kbit/s'\non = '2 s'\noff = '500 ms'");
+    let change = "[[change]]\nat = '2900 ms'\nlink = 'l'\ndelay = '10 ms'\n";
+    let [without, with] = [text.clone(), format!("{text}{change}")].map(|text| result(&text, &[], None));
+    assert!(without.links[1].drops.queue > 0);
+    assert_eq!(without.links, with.links);
+}
+
 /// Flows over a link with this queue and then over another.
 const TWO_LINKS: &str = "\
 stop = '5 s'

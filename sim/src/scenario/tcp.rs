@@ -205,7 +205,7 @@ pub(super) const KEYS: &[Key<Tcp>] = &[
         name: "halving",
         takes: "`\"fraction\"` or `\"whole\"`",
         default: Unless::Text("`\"fraction\"`; in `sack1-2002` `\"whole\"`"),
-        doc: "How a window is halved: exactly, or in whole segments (ns-2's `precisionReduce_`).",
+        doc: "How the window `\"standard\"` is halved: exactly, or in whole segments (ns-2's `precisionReduce_`).",
         read: |tcp, at| {
             let whole = at.one_of("choice", &["fraction", "whole"])? == "whole";
             tcp.halving = Some(if whole { Halving::Whole } else { Halving::Fraction });

@@ -1,5 +1,5 @@
-//! Random Early Detection (Floyd and Jacobson 1993) as ns-2 2.35 has it with its defaults: `gentle_` and `wait_` on, the
-//! arriving packet is the one that is dropped.
+//! Random Early Detection (Floyd and Jacobson 1993) as ns-2 2.35 has it with `gentle_` and `wait_` on and `bytes_` off: the arriving packet
+//! is the one that is dropped, whatever its size.
 
 use anabranch_proto::Time;
 
@@ -62,9 +62,6 @@ impl Red {
             self.above = false;
             return false;
         }
-        if self.average >= 2.0 * self.max {
-            return true;
-        }
         if !self.above {
             (self.count, self.above) = (1, true);
             return false;
@@ -74,6 +71,11 @@ impl Red {
             self.count = 0;
         }
         early
+    }
+
+    /// The packet that arrives now finds the queue full.
+    pub(crate) fn is_full(&mut self) {
+        self.count = 0;
     }
 
     /// The exponential average; while the link was idle, as many small packets as it could have sent found the queue
@@ -93,7 +95,7 @@ impl Red {
         let base = if self.average < self.max {
             self.probability * (self.average - self.min) / (self.max - self.min)
         } else {
-            // Between `max` and twice that it rises from `probability` to 1.
+            // Between `max` and twice that it rises from `probability` to 1; from there on every packet is dropped.
             self.probability + (1.0 - self.probability) * (self.average - self.max) / self.max
         };
         let spread = self.count as f64 * base;
@@ -108,5 +110,37 @@ impl Red {
         let draw = self.draws.nth(self.drawn);
         self.drawn += 1;
         draw < threshold(probability)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn red() -> Red {
+        let amounts = [60, 5, 15].map(Amount::Packets);
+        let [limit, min, max] = amounts;
+        Red::new(&scenario::Red { limit, min, max, probability: 0.1, weight: 0.5 }, 1, "x")
+    }
+
+    /// Whether each of so many packets is dropped that find this number waiting.
+    fn drops(red: &mut Red, packets: u32, times: usize) -> Vec<bool> {
+        let seen = || Seen { packets, bytes: u64::from(packets) * 500, idle: None, rate: 1_000_000 };
+        (0..times).map(|_| red.drops(Time::ZERO, &seen())).collect()
+    }
+
+    /// With an average of twice `max` each packet is dropped, but the one that finds an average above `min` for the first time. Every drop begins
+    /// the distance to the next anew, as in ns-2: at 10 packets, whose probability is 1/20, no packet is dropped before the twentieth.
+    #[test]
+    fn every_drop_begins_the_distance_anew() {
+        let mut red = red();
+        assert_eq!(drops(&mut red, 1000, 4), [false, true, true, true]);
+        red.average = 10.0;
+        assert_eq!(drops(&mut red, 10, 19), [false; 19]);
+        let mut red = self::red();
+        drops(&mut red, 10, 30);
+        red.is_full();
+        red.average = 10.0;
+        assert_eq!(drops(&mut red, 10, 19), [false; 19]);
     }
 }

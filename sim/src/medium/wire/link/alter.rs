@@ -54,7 +54,7 @@ impl Direction {
         }
         self.up = alteration.up.unwrap_or(self.up);
         self.sort();
-        if self.up { Vec::new() } else { self.lose_all() }
+        if self.up { Vec::new() } else { self.lose_all(now) }
     }
 
     /// Computes the departures of all packets in the queue again after a change of rate or delay. The packet that is being sent
@@ -62,8 +62,9 @@ impl Direction {
     fn reschedule(&mut self, now: Time) {
         self.like = (0, 0);
         let gone = self.left.checked_sub(1).map(|last| &self.fifo[last]);
-        let mut last = gone
-            .map_or((Time::ZERO, Time::ZERO), |carried| (carried.transit.departure, carried.transit.arrival));
+        // Without any, all packets before this have left and arrived: RED asks since when the link is idle.
+        let before = (self.last.0.min(now), self.last.1.min(now));
+        let mut last = gone.map_or(before, |carried| (carried.transit.departure, carried.transit.arrival));
         for at in self.left..self.fifo.len() {
             let Carried { ref frame, transit: Transit { departure, .. }, offered } = self.fifo[at];
             let size = frame.size;
@@ -89,7 +90,7 @@ impl Direction {
     }
 
     /// Removes every packet from the link and counts it as dropped because the link is down.
-    fn lose_all(&mut self) -> Vec<Carried> {
+    fn lose_all(&mut self, now: Time) -> Vec<Carried> {
         if let Some(Management::Codel(codel)) = self.management.as_deref_mut() {
             for (carried, _) in codel.clear() {
                 self.fifo.push_back(carried);
@@ -98,7 +99,7 @@ impl Direction {
         self.fifo.iter().skip(self.left).for_each(|carried| self.queue.leave(carried.frame.size));
         self.left = 0;
         self.leaves = Time::NEVER;
-        self.last = (Time::ZERO, Time::ZERO);
+        self.last = (self.last.0.min(now), self.last.1.min(now));
         let late = self.jitter.as_deref_mut().map(Jitter::take).unwrap_or_default();
         let lost: Vec<_> = late.into_iter().chain(self.fifo.drain(..)).collect();
         self.counters.down += lost.len() as u64;

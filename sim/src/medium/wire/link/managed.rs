@@ -9,9 +9,10 @@ use crate::medium::wire::jitter::Jitter;
 use crate::medium::wire::red::Seen;
 
 impl Direction {
-    /// Whether RED drops the packet that arrives now.
+    /// Whether RED drops the packet of this size that arrives now.
     #[cold]
-    pub(super) fn dropped_early(&mut self, now: Time) -> bool {
+    pub(super) fn dropped_early(&mut self, now: Time, size: u32) -> bool {
+        let full = !self.queue.admits(size);
         let Some(Management::Red(red)) = self.management.as_deref_mut() else { return false };
         let sending = self.fifo.get(self.left).map_or(0, |carried| carried.frame.size);
         let seen = Seen {
@@ -20,7 +21,11 @@ impl Direction {
             idle: (self.leaves == Time::NEVER).then_some(self.last.0),
             rate: self.rate,
         };
-        red.drops(now, &seen)
+        let early = red.drops(now, &seen);
+        if full {
+            red.is_full();
+        }
+        early
     }
 
     /// Puts the packet into a managed queue.

@@ -210,7 +210,8 @@ impl Direction {
             return OfferResult::Dropped(DropCause::Size, frame);
         }
         self.depart(now, |_, _, _| {});
-        if self.management.is_some() && self.dropped_early(now) || !self.queue.admits(frame.size) {
+        if self.management.is_some() && self.dropped_early(now, frame.size) || !self.queue.admits(frame.size)
+        {
             self.counters.queue += 1;
             return OfferResult::Dropped(DropCause::Queue, frame);
         }
