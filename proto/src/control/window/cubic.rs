@@ -41,6 +41,10 @@ pub struct Cubic {
     stage: Option<Stage>,
     /// The last cut was made by a timeout: the next curve begins at its middle.
     timed_out: bool,
+    /// Nothing was acknowledged since the last timeout.
+    silent: bool,
+    /// When an acknowledgement arrived last, and whether it left nothing in flight.
+    heard: (Time, bool),
     rtt: Option<RttEstimate>,
 }
 
@@ -69,8 +73,28 @@ impl Cubic {
             most: 0.0,
             stage: None,
             timed_out: false,
+            silent: false,
+            heard: (Time::ZERO, false),
             rtt: None,
         }
+    }
+
+    /// An acknowledgement arrives while the window is used fully or not. The curve stands still for the time in which the application, and
+    /// not the window, limited the sender: else the window would jump after a pause.
+    //= rfc9438#section-5.8
+    fn hear(&mut self, acked: &Acked, full: bool) {
+        let (before, idle) = std::mem::replace(&mut self.heard, (acked.now, acked.flight == 0));
+        let Some(stage) = &mut self.stage else { return };
+        let passed = acked.now.since(before);
+        let limited = match full {
+            false => passed,
+            // Since then nothing was in flight until what is acknowledged now left, one round trip ago.
+            true if idle => {
+                passed.saturating_sub(self.rtt.map_or(passed, |rtt| acked.rtt.unwrap_or(rtt.srtt)))
+            }
+            true => return,
+        };
+        stage.since += limited;
     }
 
     //= rfc9438#section-4.2
@@ -130,6 +154,8 @@ impl Congestion for Cubic {
         // If the window did not limit the sender, the acknowledgement says nothing about the network.
         //= rfc9438#section-5.8
         let full = acked.flight_before as f64 + self.unit > self.window * self.unit;
+        self.silent &= !acked.advanced;
+        self.hear(acked, full);
         if acked.recovery || acked.all() == 0 || !full {
             return;
         }
@@ -149,12 +175,16 @@ impl Congestion for Cubic {
         (self.stage, self.timed_out) = (None, false);
     }
 
+    //= rfc9438#section-4.6
     fn lost(&mut self, lost: &Lost, _: &[Sibling]) {
-        self.before_cut = self.window;
-        // Fast convergence: a shrinking window leaves room for newer flows.
-        //= rfc9438#section-4.7
-        self.most = if self.window < self.most { self.window * (1.0 + BETA) / 2.0 } else { self.window };
-        self.ssthresh = (self.window * BETA).max(2.0);
+        // A further timeout of the same segment leaves the threshold unchanged, as with Reno (RFC 5681 §3.1).
+        if lost.how != Loss::Timeout || !std::mem::replace(&mut self.silent, true) {
+            self.before_cut = self.window;
+            // Fast convergence: a shrinking window leaves room for newer flows.
+            //= rfc9438#section-4.7
+            self.most = if self.window < self.most { self.window * (1.0 + BETA) / 2.0 } else { self.window };
+            self.ssthresh = (self.window * BETA).max(2.0);
+        }
         self.stage = None;
         match lost.how {
             Loss::Missing => self.window = self.ssthresh,
@@ -277,6 +307,52 @@ mod tests {
         run(&mut window, 0.0, 0.8, 0.1);
         assert!(window.window >= 70.0, "slow start: {}", window.window);
         assert_eq!(window.stage.map(|stage| stage.k), Some(0.0));
+    }
+
+    /// A second timeout with nothing acknowledged in between leaves the threshold of the first.
+    //= rfc9438#section-4.8
+    #[test]
+    fn a_timeout_of_the_same_segment_leaves_the_threshold() {
+        let mut window = cubic(100, u64::MAX);
+        window.lost(&lost(Loss::Timeout), &[]);
+        window.lost(&lost(Loss::Timeout), &[]);
+        assert_eq!((window.window(), window.ssthresh()), (1000, 70_000));
+        run(&mut window, 0.0, 0.1, 0.1);
+        window.lost(&lost(Loss::Timeout), &[]);
+        assert_eq!(window.ssthresh(), 2000, "of the window of then");
+    }
+
+    /// The curve goes on after a pause where it stood before: without data for 20 s, or with too little for the window.
+    //= rfc9438#section-5.8
+    #[test]
+    fn pauses_are_no_time_of_the_curve() {
+        let after = |pause: f64, trickle: bool| {
+            let mut window = cubic(100, u64::MAX);
+            window.lost(&lost(Loss::Missing), &[]);
+            run(&mut window, 0.0, 2.0, 0.1);
+            let flight = if trickle { UNIT } else { 0 };
+            // The last acknowledgement before the pause leaves nothing in flight; those of a trickle find little.
+            let steps = if trickle { (pause * 10.0) as u32 } else { 1 };
+            for step in 0..steps {
+                let acked = Acked {
+                    now: Time::ZERO + Duration::from_secs_f64(2.0 + f64::from(step) * 0.1),
+                    cumulative: UNIT,
+                    advanced: true,
+                    flight_before: flight + UNIT,
+                    unacknowledged_before: flight + UNIT,
+                    flight: 0,
+                    rtt: Some(Duration::from_millis(100)),
+                    ..Acked::default()
+                };
+                window.acked(&acked, &[]);
+            }
+            run(&mut window, 2.0 + pause, 1.0, 0.1).last().copied().expect("some round trips")
+        };
+        let without = after(0.0, false);
+        for (pause, trickle) in [(20.0, false), (20.0, true)] {
+            let with = after(pause, trickle);
+            assert!((with / without - 1.0).abs() < 0.01, "{with} after a pause, {without} without");
+        }
     }
 
     //= rfc9438#section-5.8
