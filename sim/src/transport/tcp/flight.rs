@@ -187,6 +187,12 @@ impl Flight {
         self.timed = None;
     }
 
+    /// Stops timing the segment that ends here, because it is sent again.
+    //= rfc6298#section-3
+    pub(super) fn stop_timing_of(&mut self, segment_end: u64) {
+        self.timed.take_if(|(end, _)| *end == segment_end);
+    }
+
     /// Completes the measurement if the cumulative point has passed the timed segment.
     pub(super) fn measure(&mut self, now: Time) -> Option<Duration> {
         let (_, sent) = self.timed.take_if(|(end, _)| *end <= self.outstanding.acknowledged())?;

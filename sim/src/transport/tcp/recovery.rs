@@ -4,6 +4,7 @@ use anabranch_proto::Time;
 use anabranch_proto::control::window::Loss;
 
 use super::flight::{AckResult, Flight};
+use super::outstanding::Sent;
 use super::segment::Why;
 
 /// The number of duplicate acknowledgements that indicate a loss.
@@ -235,6 +236,10 @@ impl Recovery {
             Next::Again(number, _) => {
                 if !first && flight.outstanding.sacked_end().is_none_or(|end| number >= end) {
                     self.rescue_after = self.recover;
+                }
+                // It may have left for the first time in this recovery.
+                if let Some(end) = flight.outstanding.get(number).map(Sent::end) {
+                    flight.stop_timing_of(end);
                 }
                 flight.outstanding.sent_again(number);
             }

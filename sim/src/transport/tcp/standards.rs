@@ -120,6 +120,28 @@ fn a_segment_that_was_sent_again_is_not_timed() {
     assert!(longest < Duration::from_millis(50), "a second of waiting is no round trip: {longest:?}");
 }
 
+/// The same holds for a segment that leaves for the first time in a recovery and is sent again in it. Segment 3 begins the recovery; the last
+/// segment before it and the first new one in it are lost too, so that the recovery lasts until both are repaired.
+//= rfc6298#section-3
+#[test]
+fn a_segment_that_was_sent_twice_in_a_recovery_is_not_timed() {
+    let config = segments(Variant::Standard, 10);
+    let once = transfer(&config, 60, &[3]);
+    let first_again = once.sent.iter().position(|sent| sent.2 == Why::Missing).expect("segment 3 goes again");
+    assert_eq!(once.sent[first_again + 1].2, Why::New, "this segment is timed");
+    let before = first_again as u64;
+    let world = transfer(&config, 60, &[3, before, before + 2]);
+    let again = again(&world);
+    assert_eq!(again.iter().map(|sent| sent.2).collect::<Vec<_>>(), [Why::Missing; 3], "{again:?}");
+    assert_eq!(world.ends[0].counts().fast_recoveries, 1);
+    let measured = world.notes.iter().filter_map(|(_, note)| match note {
+        TcpNote::Rto { srtt, .. } => *srtt,
+        _ => None,
+    });
+    let longest = measured.max().expect("others are timed");
+    assert!(longest < Duration::from_millis(45), "two round trips are not one: {longest:?}");
+}
+
 /// Without SACK, a partial acknowledgement reveals the next loss: one in each round trip, in one recovery.
 //= rfc6582#section-3.2
 #[test]
