@@ -32,7 +32,7 @@ pub(super) struct Recovery {
     inflation: u64,
     /// Bytes of limited transmit since the last new acknowledgement.
     limited: u64,
-    /// A rescue retransmission may leave once this number is acknowledged (RFC 6675 §4, RescueRxt).
+    /// A rescue retransmission may leave once more than what is below this number is acknowledged (RFC 6675 §4, RescueRxt).
     rescue_after: u64,
     /// Whether a partial acknowledgement has restarted the timer in this recovery.
     restarted: bool,
@@ -132,7 +132,7 @@ impl Recovery {
     fn enter(&mut self, flight: &mut Flight, news: &AckResult, sack: bool) {
         self.phase = Phase::Fast;
         self.recover = flight.outstanding.end();
-        (self.rescue_after, self.restarted) = (flight.outstanding.first(), false);
+        (self.rescue_after, self.restarted) = (flight.outstanding.first() + 1, false);
         flight.counts.fast_recoveries += 1;
         flight.cut(news.now, Loss::Missing, self.limited);
         let lost = if sack { flight.outstanding.find_lost(flight.segment()) } else { 0..0 };

@@ -173,6 +173,18 @@ fn with_sack_all_holes_are_repaired_in_a_round_trip() {
     assert_eq!(world.ends[0].counts().fast_recoveries, 1);
 }
 
+/// The rescue retransmission waits until more is acknowledged than the segment with which the recovery began. Of seven segments, 1, 2 and 7
+/// are lost: it is the acknowledgement of 2, not that of 1, that sends 7 again.
+//= rfc6675#section-5
+#[test]
+fn the_rescue_waits_for_more_than_the_first_segment() {
+    let again = again(&transfer(&segments(Variant::Standard, 7), 7, &[1, 2, 7]));
+    let [(first, 1, Why::Missing), (second, 2, Why::Missing), (rescue, 7, Why::Missing)] = again[..] else {
+        panic!("{again:?}")
+    };
+    assert!(second > first && rescue > second + 0.041, "{again:?}");
+}
+
 /// The first two duplicates send one new segment each, so that even a small window produces three duplicates.
 //= rfc3042#section-2
 #[test]
