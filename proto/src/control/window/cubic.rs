@@ -166,7 +166,11 @@ impl Congestion for Cubic {
         }
     }
 
-    //= rfc9438#section-4.6
+    //= rfc5681#section-4.1
+    fn restart(&mut self, most: u64) {
+        self.window = self.window.min(most as f64 / self.unit);
+    }
+
     /// Begins a new curve whose target is the window before the cut (RFC 9438 §4.9).
     fn undo(&mut self, window: u64, ssthresh: u64) {
         self.window = self.window.max(window as f64 / self.unit);

@@ -42,6 +42,8 @@ pub trait Congestion: CloneWindow + Debug + Send {
     /// The last cut, or the last series of cuts, was needless because nothing was lost. Before it, the window and the
     /// threshold had these values, in bytes.
     fn undo(&mut self, _window: u64, _ssthresh: u64) {}
+    /// Transmission begins again after a pause: the window is at most so many bytes. TCP asks for this; SCTP has `idle`.
+    fn restart(&mut self, _most: u64) {}
     /// The path answers again after it was potentially failed: begin with so many packets.
     fn reopen(&mut self, _packets: u32) {}
     /// Nothing was sent on this path for one RTO, for the `times`-th time in a row. Returns whether another RTO

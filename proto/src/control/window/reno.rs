@@ -70,6 +70,11 @@ impl Congestion for Reno {
         }
     }
 
+    //= rfc5681#section-4.1
+    fn restart(&mut self, most: u64) {
+        self.window = self.window.min(most);
+    }
+
     fn undo(&mut self, window: u64, ssthresh: u64) {
         self.window = self.window.max(window);
         self.ssthresh = self.ssthresh.max(ssthresh);

@@ -90,6 +90,10 @@ impl Congestion for Pooled {
         self.standard.undo(window, ssthresh);
     }
 
+    fn restart(&mut self, most: u64) {
+        self.standard.restart(most);
+    }
+
     fn reopen(&mut self, packets: u32) {
         self.standard.reopen(packets);
     }

@@ -187,6 +187,10 @@ impl Congestion for Standard {
         self.ssthresh = self.ssthresh.max(ssthresh);
     }
 
+    fn restart(&mut self, most: u64) {
+        self.window = self.window.min(most);
+    }
+
     fn reopen(&mut self, packets: u32) {
         self.window = u64::from(packets) * self.unit;
     }

@@ -122,6 +122,10 @@ impl Subflow {
 
     /// Gives it bytes that leave as one segment.
     pub(super) fn give(&mut self, data: u64, length: u32, copy: bool, probe: bool) {
+        // After a pause its window may begin anew.
+        if self.mapped.is_empty() {
+            self.news = News::All;
+        }
         self.mapped.push_back(Mapped { offset: self.given, data, length, copy, probe });
         self.given += u64::from(length);
         self.tcp.write(u64::from(length));

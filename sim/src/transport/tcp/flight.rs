@@ -22,6 +22,8 @@ pub(super) struct Flight {
     pub(super) timer: Option<Time>,
     /// The end of the segment whose round trip is being timed (its last byte plus one), and when it left.
     timed: Option<(u64, Time)>,
+    /// When data was last sent.
+    pub(super) last_sent: Time,
     /// Bytes that the application has written.
     pub(super) written: u64,
     /// Whether the application will write no more, so that FIN follows.
@@ -74,6 +76,7 @@ impl Flight {
             rto: Rto::new(&config, phase),
             timer: None,
             timed: None,
+            last_sent: Time::ZERO,
             written: 0,
             closing: false,
             admitted: 0,
@@ -144,6 +147,16 @@ impl Flight {
         let outstanding = self.outstanding.bytes().saturating_sub(limited);
         let all = self.all();
         self.window.lost(&Lost { now, how, outstanding }, &all);
+    }
+
+    /// New data is about to leave. After a pause of more than the retransmission timeout, no acknowledgements pace what the window releases, so
+    /// it begins with the initial one at most.
+    //= rfc5681#section-4.1
+    #[inline]
+    pub(super) fn restart_after_pause(&mut self, now: Time) {
+        if self.outstanding.is_empty() && now.since(self.last_sent) > self.rto.timeout() {
+            self.window.restart(self.config.initial_window);
+        }
     }
 
     /// The facts of this window that window policies use.

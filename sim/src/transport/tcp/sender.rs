@@ -197,6 +197,7 @@ impl Sender {
         let (sent, why) = match next {
             Next::New => {
                 let (length, fin) = flight.new_data()?;
+                flight.restart_after_pause(now);
                 let sent = flight.outstanding.push(length, fin);
                 flight.time(now, sent.end());
                 (sent, Why::New)
@@ -204,6 +205,7 @@ impl Sender {
             Next::Again(number, why) => (*flight.outstanding.get(number)?, why),
         };
         flight.counts.count(why);
+        flight.last_sent = now;
         flight.ensure_timer(now);
         match &mut self.repair {
             Repair::Standard(recovery) => recovery.sent(&mut self.flight, next),

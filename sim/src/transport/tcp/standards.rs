@@ -74,6 +74,30 @@ fn the_third_duplicate_sends_a_segment_again() {
     }
 }
 
+/// After a pause longer than the retransmission timeout no more than the initial window leaves at once; after a shorter one the whole window
+/// does.
+//= rfc5681#section-4.1
+#[test]
+fn a_long_pause_ends_with_the_initial_window() {
+    let at_once = |pause: u64| {
+        let config = TcpConfig {
+            ack_every: 1,
+            initial_window: 4 * SEGMENT,
+            ..Variant::Standard.defaults(SEGMENT as u32)
+        };
+        let mut world = World::new(&config, &HOP, &[]);
+        world.ends[0].write(24 * SEGMENT);
+        world.run(Duration::from_secs(60));
+        world.now += Duration::from_millis(pause);
+        world.ends[0].write(100 * SEGMENT);
+        let now = world.now;
+        world.run(Duration::from_secs(60));
+        world.sent.iter().filter(|sent| sent.0 == now).count()
+    };
+    assert_eq!(at_once(1500), 4);
+    assert!(at_once(500) > 12, "acknowledgements of full windows have doubled it");
+}
+
 /// Fast recovery reduces the window to half of the flight, and at least to two segments.
 //= rfc5681#section-3.1
 #[test]

@@ -156,6 +156,10 @@ impl Congestion for Coupled {
         self.standard.undo(window, ssthresh);
     }
 
+    fn restart(&mut self, most: u64) {
+        self.standard.restart(most);
+    }
+
     fn reopen(&mut self, packets: u32) {
         self.standard.reopen(packets);
     }
