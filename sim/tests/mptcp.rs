@@ -78,6 +78,23 @@ fn one_path_is_tcp() {
     }
 }
 
+/// A loss leaves half of five segments and not four of them, and the timeouts of a segment in a row cut ssthresh once, whatever the window.
+//= rfc5681#section-3.1
+#[test]
+fn every_window_has_the_thresholds_of_tcp() {
+    let ssthresh = |window: &str, lost: &str| {
+        let path = format!("{QUEUE}\nloss = [{{ flow = 'f', data = [{lost}] }}, '0 %']");
+        let keys =
+            format!("window = '{window}'\ninitial_window = '5 packets'\ninitial_ssthresh = '5 packets'");
+        let flow = result(&flow("", &[(10, 10, &path)], "send = '10052 B'", &keys)).flows.remove(0);
+        flow.paths[0].ssthresh.expect("it is set")
+    };
+    for window in ["standard", "lia", "olia", "balia"] {
+        assert_eq!(ssthresh(window, "1"), 5 * 1436 / 2, "{window}: one loss");
+        assert_eq!(ssthresh(window, "1, 2, 3, 4, 5, 6, 7"), 5 * 1436 / 2, "{window}: three timeouts");
+    }
+}
+
 fn has_all(flow: &FlowResult, bytes: u64, text: &str) {
     assert_eq!((flow.delivered, flow.outcome), (bytes, "closed"), "{text}");
     let blocks: f64 = flow.paths.iter().map(|path| path.blocks).sum();

@@ -6,7 +6,8 @@ use std::net::IpAddr;
 use anabranch_proto::control::window::MakePath;
 use anabranch_proto::mechanisms::{AtThreshold, Mechanisms};
 use anabranch_proto::policy::PolicyError;
-use anabranch_proto::{Config, Duration, Policies, Time};
+use anabranch_proto::rules::T3Cut;
+use anabranch_proto::{Config, Duration, Policies, Rules, Time};
 
 use super::agent::TcpAgent;
 use super::application::{Application, Place};
@@ -119,8 +120,9 @@ fn identity(site: &Site<'_>, config: &TcpConfig, side: &str, addresses: (IpAddr,
     Identity { addresses, local: site.port(), remote: site.port(), first: Sequence(number(0)), phase }
 }
 
-/// The policy of the window, unless it is the variant's own. The connection tells window policies the units. Every window avoids congestion
-/// from ssthresh on, as TCP's own.
+/// The policy of the window, unless it is the variant's own. The connection tells window policies the units. Where TCP's own window differs
+/// from SCTP's, every window does as TCP's: it avoids congestion from ssthresh on, a loss leaves two segments at least, and a further timeout
+/// of the same segment leaves ssthresh.
 pub(crate) fn window(
     site: &Site<'_>,
     config: &TcpConfig,
@@ -134,6 +136,7 @@ pub(crate) fn window(
         |error: PolicyError| RunError::Policy { flow: site.flow.name.clone(), key: "window", error };
     //= rfc5681#section-3.1
     let mechanisms = Mechanisms { at_threshold: AtThreshold::Avoidance, ..Mechanisms::default() };
-    let units = Config { mechanisms, ..Config::default() };
+    let rules = Rules { ssthresh_floor: 2, t3_cut: T3Cut::AboveUnit, ..Rules::default() };
+    let units = Config { mechanisms, rules, ..Config::default() };
     policies.window(window, &units).map(Some).map_err(refused)
 }
