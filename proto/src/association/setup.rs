@@ -161,6 +161,8 @@ impl Association {
         self.sender = sender;
         self.take_peer(cookie.peer_tsn, cookie.peer_buffer, cookie.streams, &cookie.agreement);
         self.paths = self.paths.begun_anew(&self.config);
+        // These name paths, and a shutdown, of before the restart.
+        (self.detour, self.guard) = (Detour::default(), Time::NEVER);
         self.named.clear();
         self.add_paths(&cookie.peers, cookie.pair(), now);
         self.control.clear();

@@ -284,3 +284,53 @@ fn a_restart_in_the_middle_of_the_end() {
     assert_eq!(has(|c| matches!(c, Chunk::Error(e) if e.causes == [Cause::CookieWhileShutdown])), 1);
     assert!(!world.happened(1, &Event::Restart));
 }
+
+/// Side 1 has sent SHUTDOWN when its peer comes back. The guard of that shutdown, which would abort it after 300 s, ends with it.
+//= rfc9260#section-5.2.4
+//= rfc9260#section-9.2
+#[test]
+fn a_restart_ends_the_guard_of_a_shutdown() {
+    let config = era("rfc9260");
+    let (mut world, _) = World::joined([&config, &config], 1);
+    world.run(secs(1.0));
+    let peer = world.up(1).expect("up");
+    forget(&mut world, 1);
+    world.lose(usize::MAX, |c| matches!(c, Chunk::Shutdown(_)));
+    world.ends[1].shutdown(world.now, peer);
+    world.drain(1);
+    world.run(at_ms(1500));
+    let again = world.connect();
+    world.run(secs(400.0));
+    assert!(world.happened(1, &Event::Restart));
+    world.give(0, again, 10);
+    world.run(secs(401.0));
+    assert_eq!(world.take(1), [10]);
+}
+
+/// Side 1 sends SACKs for its first path to the second, because a duplicate came on the first. Its peer comes back with one address, so
+/// that there is no second path any more.
+//= rfc9260#section-5.2.4.1
+//= rfc9260#section-6.4
+#[test]
+fn a_restart_with_fewer_paths_than_sacks_took() {
+    let config = anabranch_proto::Config { rehome: true, ..era("rfc9260") };
+    let (mut world, id) = World::joined([&config, &config], 2);
+    world.run(secs(1.0));
+    world.give(0, id, 100);
+    let load = world.log.iter().find(|left| matches!(left.packet.chunks[0], Chunk::Data(_))).expect("DATA");
+    let load = load.packet.clone();
+    world.run(secs(5.0));
+    world.log.clear();
+    world.ends[1].handle(world.now, Incoming::Packet(Box::new(load)));
+    world.drain(1);
+    assert_eq!(world.log.last().expect("a SACK").packet.to, address(1, 0));
+    assert_eq!(world.take(1), [100]);
+    forget(&mut world, 1);
+    let again = world.ends[0].connect(world.now, PORT + 1, &[address(0, 1)]).expect("a path");
+    world.drain(0);
+    world.run(secs(6.0));
+    assert!(world.happened(1, &Event::Restart));
+    world.give(0, again, 20);
+    world.run(secs(7.0));
+    assert_eq!(world.take(1), [20]);
+}
