@@ -8,7 +8,9 @@ use crate::path::{PacketOrigin, PathId, PathState};
 use crate::receive::{Arrival, DataOutcome};
 use crate::send::{Answer, revived};
 use crate::shutdown::{State, Step};
-use crate::wire::chunk::{Abort, Data, Heartbeat, NrSack, OperationError, Sack, ShutdownComplete};
+use crate::wire::chunk::{
+    Abort, CHUNK_HEADER, Data, Heartbeat, NrSack, OperationError, Sack, ShutdownComplete,
+};
 use crate::wire::{Cause, Chunk, Packet};
 use crate::{Duration, Time, Tsn};
 
@@ -103,7 +105,7 @@ impl Association {
             Chunk::CookieAck(_) => self.cookie_ack(now),
             Chunk::Heartbeat(heartbeat) => self.heartbeat(heartbeat, path),
             Chunk::HeartbeatAck(heartbeat) => self.heartbeat_ack(&heartbeat, now),
-            Chunk::Shutdown(shutdown) => self.shutdown_came(shutdown.cumulative, now),
+            Chunk::Shutdown(shutdown) => self.shutdown_came(shutdown.cumulative, path, now),
             Chunk::ShutdownAck(_) => self.shutdown_ack_came(path, now),
             Chunk::ShutdownComplete(_) => self.take(Step::Complete, now),
             Chunk::Abort(abort) => {
@@ -123,8 +125,12 @@ impl Association {
         let kind = chunk.number();
         if kind & 0x40 != 0
             && self.control.len() < MAX_REPORTS
-            && let Ok(bytes) = chunk.to_bytes()
+            && let Ok(mut bytes) = chunk.to_bytes()
         {
+            // With two headers before it, the chunk may not fit a packet any more.
+            //= rfc9260#section-6.10
+            let room = self.paths.view(self.open_path(path)).pmdcs as usize;
+            bytes.truncate(room - CHUNK_HEADER - CAUSE_HEADER);
             self.report(path, Cause::UnrecognizedChunk(bytes));
         }
         kind & 0x80 != 0
@@ -150,8 +156,9 @@ impl Association {
         self.close(Event::Lost(LostReason::ProtocolViolation), now);
     }
 
-    /// A peer that sends packets without answering SHUTDOWN may have data left to send, so the count restarts.
-    /// T2 restarts for DATA only: a lost SHUTDOWN must not wait for a peer that keeps sending heartbeats.
+    /// A peer that sends packets without answering SHUTDOWN may have data left to send, so the count restarts. The standard says that T2
+    /// should restart too. It does for DATA only (see `repeat_shutdown`): a lost SHUTDOWN must not wait for a peer that keeps sending
+    /// heartbeats.
     //= rfc9260#section-9.2
     fn heard_in_shutdown(&mut self) {
         if let Some(resend) = &mut self.resend
@@ -257,7 +264,7 @@ impl Association {
     }
 
     fn sack(&mut self, sack: &Sack, now: Time) {
-        if !(self.state.sends_data() || self.state == State::ShutdownSent) {
+        if !self.state.sends_data() {
             return;
         }
         let (sender, mut around, _) = self.sending(now);
@@ -326,11 +333,13 @@ impl Association {
         }
     }
 
+    /// SHUTDOWN arrived on this path. If nothing is left to be acknowledged, SHUTDOWN ACK goes back to where it came from.
     //= rfc9260#section-9.2
-    fn shutdown_came(&mut self, cumulative: Tsn, now: Time) {
+    //= rfc9260#section-6.4
+    fn shutdown_came(&mut self, cumulative: Tsn, path: PathId, now: Time) {
         let first = matches!(self.state, State::Established | State::ShutdownPending);
         match self.state.after(Step::Shutdown) {
-            Some(State::ShutdownAckSent) => return self.enter(State::ShutdownAckSent),
+            Some(State::ShutdownAckSent) => return self.enter(State::ShutdownAckSent, path),
             Some(next) => self.state = next,
             None if self.state == State::ShutdownReceived => {}
             None => return,
@@ -343,7 +352,7 @@ impl Association {
             let what = b"a SHUTDOWN for a TSN never sent".as_slice().into();
             return self.violated(Cause::ProtocolViolation(what), now);
         }
-        self.drained();
+        self.drained_on(path);
     }
 
     fn shutdown_ack_came(&mut self, path: PathId, now: Time) {
@@ -373,6 +382,8 @@ impl Association {
     }
 }
 
+/// Bytes of a cause before its content.
+const CAUSE_HEADER: usize = 4;
 /// The largest number of answers that wait to be sent; only a part of a flood of heartbeats is answered.
 const MAX_REPLIES: usize = 64;
 /// Unknown chunks are reported only while fewer answers than this wait, because a packet can hold hundreds of them.

@@ -427,24 +427,28 @@ impl Association {
 
     /// If everything is acknowledged, an end in progress takes its next step.
     pub(crate) fn drained(&mut self) {
+        self.drained_on(self.sender.in_use);
+    }
+
+    /// The same; the packet of that step leaves on this path.
+    fn drained_on(&mut self, path: PathId) {
         if !self.sender.is_empty() || self.user_bytes() > 0 {
             return;
         }
         if let Some(next) = self.state.after(Step::Drained) {
-            self.enter(next);
+            self.enter(next, path);
         }
     }
 
-    /// Enters a state of the end, and requests the packet that belongs to it.
-    fn enter(&mut self, next: State) {
+    /// Enters a state of the end, and requests the packet that belongs to it, on this path if it works.
+    fn enter(&mut self, next: State, path: PathId) {
         self.state = next;
         let what = match next {
             State::ShutdownSent => AwaitedReply::Shutdown,
             State::ShutdownAckSent => AwaitedReply::ShutdownAck,
             _ => return,
         };
-        let path = self.open_path(self.sender.in_use);
-        self.resend = Some(Resend::new(what, path));
+        self.resend = Some(Resend::new(what, self.open_path(path)));
         self.stop_heartbeats();
     }
 

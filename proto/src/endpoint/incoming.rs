@@ -41,12 +41,15 @@ impl Endpoint {
         match packet.chunks.first() {
             None => {}
             Some(Chunk::Init(_)) => self.init(&packet, now),
-            Some(Chunk::CookieEcho(echo)) => {
+            Some(Chunk::CookieEcho(echo)) if !aborts(&packet) => {
                 let echo = echo.clone();
                 self.cookie_echo(packet, &echo, 1, now);
             }
             //= rfc4895#section-6.3
-            Some(Chunk::Auth(_)) if let Some(Chunk::CookieEcho(echo)) = packet.chunks.get(1) => {
+            Some(Chunk::Auth(_))
+                if let Some(Chunk::CookieEcho(echo)) = packet.chunks.get(1)
+                    && !aborts(&packet) =>
+            {
                 let echo = echo.clone();
                 self.cookie_echo(packet, &echo, 2, now);
             }
@@ -69,9 +72,8 @@ impl Endpoint {
     //= rfc5061#section-5.3
     //= rfc5061#section-5.3.1
     fn aborts_deleted(&self, index: usize, packet: &Packet) -> bool {
-        let aborts = packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Abort(_)));
         let own = |a: &Association| a.config.addresses.iter().any(|local| local.address.ip == packet.to.ip);
-        aborts && !self.associations[index].as_deref().is_some_and(own)
+        aborts(packet) && !self.associations[index].as_deref().is_some_and(own)
     }
 
     /// A packet to decode into: one that was processed, if there is one, so that no new memory is needed.
@@ -227,7 +229,6 @@ impl Endpoint {
     /// Handles a packet without an association.
     //= rfc9260#section-8.4
     fn out_of_the_blue(&mut self, packet: &Packet) {
-        let aborts = |chunk: &Chunk| matches!(chunk, Chunk::Abort(_));
         let ends = |chunk: &Chunk| matches!(chunk, Chunk::ShutdownAck(_));
         let silent = |chunk: &Chunk| match chunk {
             Chunk::ShutdownComplete(_) | Chunk::CookieAck(_) => true,
@@ -236,7 +237,7 @@ impl Endpoint {
         };
         // In this order, whatever else the packet holds.
         let ends = packet.chunks.iter().any(ends);
-        if packet.chunks.iter().any(aborts) || !ends && packet.chunks.iter().any(silent) {
+        if aborts(packet) || !ends && packet.chunks.iter().any(silent) {
             return;
         }
         let chunk = match ends {
@@ -266,6 +267,12 @@ impl Endpoint {
             self.answer(packet, tag, chunk, Purpose::Abort);
         }
     }
+}
+
+/// Whether a packet contains an ABORT. Nothing in it is answered.
+//= rfc9260#section-9.1
+fn aborts(packet: &Packet) -> bool {
+    packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Abort(_)))
 }
 
 /// Whether these are DATA and SACK chunks only, at least one.

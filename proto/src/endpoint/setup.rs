@@ -181,16 +181,16 @@ impl Endpoint {
         let key = |a: &Address| self.by_peer.get(&(*a, packet.ports.source)).copied();
         match cookie.peers.iter().find_map(key) {
             Some(index) => self.collide(index, packet, &cookie, skip, now),
-            //= rfc9260#section-8.4
-            None if packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Abort(_))) => {}
             None if !admits(&self.config, None, &cookie, &packet) => {}
             // A cookie makes one association. After that association has ended, the same cookie is a replay.
             None if self.is_used(&cookie) => {
                 let abort = Chunk::Abort(Abort { reflected: false, causes: vec![] });
                 self.rebuff(&packet, cookie.peer_tag, abort);
             }
-            None if self.listening && !self.is_full() => self.accept(packet, &cookie, skip, now),
-            None => {}
+            None if !self.listening => {}
+            //= rfc9260#section-5.1
+            None if self.is_full() => self.refuse(&packet, cookie.peer_tag, vec![Cause::OutOfResource]),
+            None => self.accept(packet, &cookie, skip, now),
         }
     }
 

@@ -6,7 +6,7 @@ use anabranch_proto::{Event, LostReason, Message, SendError, Time, Tsn};
 use bytes::Bytes;
 
 use crate::support::bench::{Bench, at_ms, era, ms};
-use crate::support::{Kind, World, secs};
+use crate::support::{Kind, World, address, secs};
 
 fn is_shutdown(chunk: &Chunk) -> bool {
     matches!(chunk, Chunk::Shutdown(_))
@@ -349,4 +349,24 @@ fn an_abort_during_the_handshake() {
     assert!(world.happened(0, &Event::Lost(LostReason::UserAborted)));
     let told = LostReason::PeerAborted(vec![Cause::UserInitiated(Bytes::new())]);
     assert_eq!(world.when(1, &Event::Lost(told)), Some(at_ms(210)));
+}
+
+/// SHUTDOWN comes on the second path, and nothing is left to be acknowledged: SHUTDOWN ACK goes back there.
+//= rfc9260#section-6.4
+#[test]
+fn a_shutdown_is_answered_where_it_came_from() {
+    for data in [false, true] {
+        let mut bench = Bench::confirmed(era("rfc9260"), 2, ms(100));
+        if data {
+            bench.send(1, 100);
+        }
+        bench.sent.clear();
+        bench.hear_on(1, Chunk::Shutdown(Shutdown { cumulative: Tsn(data.into()) }));
+        let [(_, packet, _)] = &bench.sent[..] else { panic!("{:?}", bench.sent) };
+        assert_eq!(
+            (packet.to, &packet.chunks[0]),
+            (address(1, 1), &Chunk::ShutdownAck(Bare)),
+            "data: {data}"
+        );
+    }
 }

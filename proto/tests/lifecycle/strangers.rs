@@ -1,9 +1,9 @@
 //! Packets out of the blue, with wrong tags, and peers that break the protocol.
 
 use anabranch_proto::wire::chunk::{
-    Abort, Bare, Data, Heartbeat, Init, OperationError, Shutdown, ShutdownComplete,
+    Abort, Bare, CookieEcho, Data, Heartbeat, Init, OperationError, Shutdown, ShutdownComplete,
 };
-use anabranch_proto::wire::{Address, Cause, Chunk, Ecn, Packet, Ports};
+use anabranch_proto::wire::{Address, Cause, Chunk, Ecn, Packet, Param, Ports};
 use anabranch_proto::{Endpoint, Event, Incoming, LostReason, Output, Policies, Ssn, Time, Tsn};
 use bytes::Bytes;
 
@@ -258,4 +258,42 @@ fn heartbeats_are_answered() {
     let [(_, packet, _)] = &bench.sent[..] else { panic!("{:?}", bench.sent) };
     assert_eq!((packet.from, packet.to), (address(1, 0), address(1, 1)));
     assert_eq!(packet.chunks[..], [Chunk::HeartbeatAck(Heartbeat::new(info))]);
+}
+
+/// A cookie that is too old is answered by an ERROR, but not if an ABORT stands behind it: nothing in such a packet is answered.
+//= rfc9260#section-9.1
+//= rfc9260#section-5.1.5
+#[test]
+fn a_stale_cookie_beside_an_abort() {
+    let mut end = alone();
+    let mut said = |at: Time, tag: u32, chunks: Vec<Chunk>| {
+        let packet = Packet { tag, chunks: chunks.into_iter().collect(), ..strange(Chunk::CookieAck(Bare)) };
+        end.handle(at, Incoming::Packet(Box::new(packet)));
+        match end.poll(at) {
+            Output::Transmit(packet, _) => Some(packet.chunks[0].clone()),
+            _ => None,
+        }
+    };
+    let init = Init { tag: 7, a_rwnd: 10_000, outbound: 1, inbound: 1, tsn: Tsn(1), params: vec![] };
+    let Some(Chunk::InitAck(ack)) = said(Time::ZERO, 0, vec![Chunk::Init(Box::new(init))]) else {
+        panic!("no INIT ACK");
+    };
+    let cookie =
+        ack.params.iter().find_map(|p| if let Param::Cookie(c) = p { Some(c.clone()) } else { None });
+    let echo = Chunk::CookieEcho(CookieEcho { cookie: cookie.expect("a cookie") });
+    let late = at_ms(61_000);
+    assert_eq!(said(late, ack.tag, vec![echo.clone(), Chunk::Abort(Abort::default())]), None);
+    assert!(matches!(said(late, ack.tag, vec![echo]), Some(Chunk::Error(_))));
+}
+
+/// SHUTDOWN was sent, so nothing of ours is outstanding: a SACK is thrown away, also one for a TSN never sent.
+//= rfc9260#section-6
+#[test]
+fn a_sack_after_shutdown() {
+    let mut bench = Bench::new(era("rfc9260"), 1);
+    bench.end.shutdown(bench.now, bench.id);
+    bench.drain();
+    bench.sent.clear();
+    bench.sack(7, &[]);
+    assert!(bench.sent.is_empty() && bench.events.len() == 1, "{:?} {:?}", bench.sent, bench.events);
 }

@@ -1,7 +1,7 @@
 //! What is not understood, what a peer may not ask, and what a user may ask besides data.
 
 use anabranch_proto::rules::ImmediateSack;
-use anabranch_proto::wire::chunk::{Abort, Init, Unknown};
+use anabranch_proto::wire::chunk::{Abort, Bare, CookieEcho, Init, Unknown};
 use anabranch_proto::wire::{Cause, Chunk, Ecn, Packet, Param, Ports};
 use anabranch_proto::{Config, Endpoint, Incoming, Message, Output, PathId, Policies, Time, Tsn};
 use bytes::Bytes;
@@ -59,6 +59,19 @@ fn param(kind: u16) -> Param {
     Param::Unknown { kind, value: Bytes::from_static(b"?") }
 }
 
+/// A report holds as much of an unknown chunk as fits a packet of 1,500 bytes.
+//= rfc9260#section-6.10
+#[test]
+fn an_unknown_chunk_that_fills_a_packet() {
+    let mut bench = Bench::new(era("rfc9260"), 1);
+    let value = Bytes::from(vec![1; 1464]);
+    bench.hear(Chunk::Unknown(Box::new(Unknown { number: 0xf0, flags: 0, value })));
+    let [(_, packet, _)] = &bench.sent[..] else { panic!("{:?}", bench.sent) };
+    let Chunk::Error(error) = &packet.chunks[0] else { panic!("{packet:?}") };
+    let Cause::UnrecognizedChunk(bytes) = &error.causes[0] else { panic!("{error:?}") };
+    assert_eq!((packet.size(), &bytes[..4]), (1480, &[0xf0, 0, 5, 188][..]));
+}
+
 /// Unknown parameters by their two high bits: what is reported comes back in the INIT ACK; 00 and 01 hide what
 /// follows them.
 //= rfc9260#section-3.2.1
@@ -113,6 +126,41 @@ fn what_is_refused() {
     bench.drain();
     let full = Abort { reflected: false, causes: vec![Cause::OutOfResource] };
     assert_eq!(bench.sent.last().expect("an answer").1.chunks[..], [Chunk::Abort(full)]);
+}
+
+/// Two cookies are out, and there is room for one association: the cookie that comes back second is refused.
+//= rfc9260#section-5.1
+#[test]
+fn a_cookie_for_which_there_is_no_room() {
+    let config = Config { max_associations: 1, ..at(0, 1, &era("rfc9260")) };
+    let mut end = Endpoint::new(config, Policies::default(), [0; 32]).expect("usable");
+    let mut answer = |host: usize, tag, chunk| {
+        let ports = Ports { source: PORT + 1, destination: PORT };
+        let (from, to, ecn) = (address(0, host), address(0, 0), Ecn::NotEct);
+        let packet = Packet { from, to, ports, tag, ecn, chunks: [chunk].into_iter().collect() };
+        end.handle(Time::ZERO, Incoming::Packet(Box::new(packet)));
+        loop {
+            match end.poll(Time::ZERO) {
+                Output::Transmit(packet, _) => return (packet.tag, packet.chunks[0].clone()),
+                Output::Wait(_) => panic!("no answer"),
+                _ => {}
+            }
+        }
+    };
+    let echoes = [1, 2].map(|host| {
+        let tag = host as u32;
+        let init = Init { tag, a_rwnd: 10_000, outbound: 1, inbound: 1, tsn: Tsn(1), params: vec![] };
+        let (_, Chunk::InitAck(ack)) = answer(host, 0, Chunk::Init(Box::new(init))) else {
+            panic!("refused")
+        };
+        let cookie =
+            ack.params.iter().find_map(|p| if let Param::Cookie(c) = p { Some(c.clone()) } else { None });
+        (ack.tag, Chunk::CookieEcho(CookieEcho { cookie: cookie.expect("a cookie") }))
+    });
+    let [(first, one), (second, other)] = echoes;
+    assert_eq!(answer(1, first, one), (1, Chunk::CookieAck(Bare)));
+    let full = Abort { reflected: false, causes: vec![Cause::OutOfResource] };
+    assert_eq!(answer(2, second, other), (2, Chunk::Abort(full)));
 }
 
 fn stranger(bench: &Bench, chunk: Chunk) -> Incoming {
