@@ -26,6 +26,19 @@ impl Association {
         id
     }
 
+    /// The peer's packets come from this address: from a known one, but perhaps from another UDP port. Returns what the address was before;
+    /// `None` if it is unknown.
+    //= rfc6951#section-5.4
+    pub(crate) fn follow_port(&mut self, source: Address) -> Option<Address> {
+        let before = self.paths.follow_port(source)?;
+        self.named.iter_mut().filter(|named| **named == before).for_each(|named| *named = source);
+        // The encapsulation may have begun or ended, and its header takes room.
+        for id in self.paths.live() {
+            self.paths.measure_pmdcs(id, &self.config);
+        }
+        Some(before)
+    }
+
     /// The local address on the link of the path's peer address, if there is one.
     fn home(&self, id: PathId) -> Option<Address> {
         let remote = self.paths.view(id).remote;
@@ -62,10 +75,11 @@ impl Association {
     }
 
     /// Moves the path to another local address, which has proved to work. Its data in flight is retransmitted at
-    /// once, and its round-trip time and MTU are measured again.
+    /// once, its window begins anew, and its round-trip time and MTU are measured again.
     pub(super) fn move_to(&mut self, id: PathId, local: Address, now: Time) {
         self.vacate(id, now);
         self.paths.go_from(id, local);
+        self.paths.begin_congestion(id, &self.config, &self.window);
         let view = self.paths.view_mut(id);
         (view.srtt, view.min_rtt) = (None, None);
         self.paths.get_mut(id).timed = None;
@@ -107,10 +121,11 @@ impl Association {
         }
     }
 
-    /// Moves the path to another local address. The new pair must be verified, unless no other path carries data.
+    /// Moves the path to another local address, where its window begins anew. The new pair must be verified, unless no other path carries data.
     pub(crate) fn go_from(&mut self, id: PathId, local: Address, now: Time) {
         let others = self.paths.views().iter().any(|other| other.id != id && other.carries());
         self.paths.go_from(id, local);
+        self.paths.begin_congestion(id, &self.config, &self.window);
         self.paths.view_mut(id).rto = self.config.rto_initial;
         self.paths.ask(id);
         if others && self.paths.view(id).confirmed() {

@@ -527,8 +527,8 @@ impl Association {
 
     /// Packets to this peer address may have at most so many bytes.
     //= rfc9260#section-7.3
-    pub(crate) fn set_mtu(&mut self, remote: Address, mtu: u32) {
-        self.paths.set_mtu(remote, mtu, &self.config);
+    pub(crate) fn set_mtu(&mut self, remote: Address, mtu: u32, now: Time) {
+        self.paths.set_mtu(remote, mtu, now, &self.config);
     }
 
     /// The socket of this local address is full or accepts packets again. Returns whether this is a change.

@@ -5,7 +5,7 @@ use crate::endpoint::Status;
 use crate::path::{PathId, PathParameters};
 use crate::wire::Address;
 use crate::wire::chunk::DATA_HEADER;
-use crate::{Config, ConfigError, Parameters};
+use crate::{Config, ConfigError, Parameters, Time};
 
 impl Association {
     pub(crate) fn config(&self) -> &Config {
@@ -25,7 +25,7 @@ impl Association {
     }
 
     /// Changes the parameters, also for what is in progress.
-    pub(crate) fn reconfigure(&mut self, parameters: Parameters) -> Result<(), ConfigError> {
+    pub(crate) fn reconfigure(&mut self, parameters: Parameters, now: Time) -> Result<(), ConfigError> {
         let (heartbeats, mtu) = (self.config.heartbeat_interval, self.config.mtu);
         let config = Config { parameters, ..Config::clone(&self.config) };
         config.check()?;
@@ -41,7 +41,7 @@ impl Association {
         }
         if self.config.mtu != mtu {
             let remotes: Vec<Address> = self.paths.views().iter().map(|view| view.remote).collect();
-            remotes.into_iter().for_each(|remote| self.set_mtu(remote, self.config.mtu));
+            remotes.into_iter().for_each(|remote| self.set_mtu(remote, self.config.mtu, now));
         }
         if self.config.heartbeat_interval != heartbeats && self.state.heartbeats() {
             self.reschedule_heartbeats();

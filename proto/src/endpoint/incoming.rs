@@ -164,7 +164,7 @@ impl Endpoint {
             && association
                 .authentication()
                 .is_none_or(|authentication| authentication.may_move_peer(&packet));
-        if moved && let Some(before) = association.paths.follow_port(packet.from) {
+        if moved && let Some(before) = association.follow_port(packet.from) {
             self.moved(index, before);
         }
         let Some(association) = &mut self.associations[index] else { return };

@@ -42,7 +42,7 @@ impl Endpoint {
         parameters: Parameters,
     ) -> Result<(), ConfigError> {
         self.run_timers(now);
-        let result = self.get_mut(id).map_or(Ok(()), |association| association.reconfigure(parameters));
+        let result = self.get_mut(id).map_or(Ok(()), |association| association.reconfigure(parameters, now));
         self.wake(id.place());
         result
     }

@@ -47,6 +47,14 @@ impl Mtu {
         matches!(self.search, Search::Wanted { .. })
     }
 
+    /// Whether the size that is tried is known to be too large.
+    pub(super) fn probes_beyond(&self) -> bool {
+        match self.search {
+            Search::Rest => false,
+            Search::Wanted { probe, .. } | Search::Sent { probe, .. } => probe >= self.beyond,
+        }
+    }
+
     /// Chooses the next size: first the largest, then the middle of the unknown range.
     pub(super) fn next(&mut self, limit: u32) {
         let untried = self.beyond == limit + 1;

@@ -106,15 +106,23 @@ impl Paths {
 
     /// Packets to this peer address may have at most `size` bytes with the IP header. The unit of the windows does
     /// not change. Chunks that were sent keep their size and, if necessary, leave in packets that IP fragments.
-    pub(crate) fn set_mtu(&mut self, remote: Address, size: u32, config: &Config) {
+    //= rfc8899#section-4.6.2
+    pub(crate) fn set_mtu(&mut self, remote: Address, size: u32, now: Time, config: &Config) {
         let size = size.clamp(config.ip_header + 508, config.mtu);
         let concerns = |id: &PathId| self.view(*id).remote == remote && self.get(*id).own.mtu.is_none();
         let to: Vec<PathId> = self.ids().filter(concerns).collect();
         for id in to {
-            let mtu = &mut self.get_mut(id).mtu;
+            let path = self.get_mut(id);
+            let mtu = &mut path.mtu;
             // Earlier findings remain valid within the new limit.
             mtu.size = if config.mtu_discovery { mtu.size.min(size) } else { size };
             mtu.beyond = mtu.beyond.min(size + 1);
+            if mtu.probes_beyond() {
+                // The answer to a probe under way would say nothing about packets from now on.
+                mtu.next(config.mtu);
+                path.wait_for_search(now);
+                self.may_probe();
+            }
             self.measure_pmdcs(id, config);
         }
     }
@@ -131,7 +139,9 @@ impl Paths {
         self.search_mtu(id, config);
     }
 
-    fn measure_pmdcs(&mut self, id: PathId, config: &Config) {
+    /// Computes the largest DATA chunk that fits a packet of this path.
+    //= rfc6951#section-5.6
+    pub(crate) fn measure_pmdcs(&mut self, id: PathId, config: &Config) {
         let (size, overhead) = (self.get(id).mtu.size, self.overhead());
         let view = self.view_mut(id);
         view.pmdcs = pmdcs(size, config.ip_header, view.remote) - overhead;

@@ -285,7 +285,6 @@ impl Paths {
 
     /// The peer's packets come from a known address but from another UDP port: its paths use the new port from now
     /// on. Returns the old address; `None` if the address is unknown.
-    //= rfc6951#section-5.4
     pub(crate) fn follow_port(&mut self, source: Address) -> Option<Address> {
         let live = self.views.iter().filter(|view| view.state != PathState::Removed);
         let before = live.map(|view| view.remote).find(|remote| remote.ip == source.ip)?;
@@ -317,15 +316,14 @@ impl Paths {
             return;
         }
         self.stamps = bytes;
-        for (view, path) in self.views.iter_mut().zip(&mut self.rest) {
-            path.congestion = window(start(config, view.remote, bytes));
-            (view.window, view.ssthresh) = (path.cwnd(), path.congestion.ssthresh());
-        }
+        self.ids().for_each(|id| self.begin_congestion(id, config, window));
     }
 
-    /// Computes the smallest limit of all paths again.
+    /// Computes the smallest limit of all paths that there are again. Without any, the last one stays.
+    //= rfc9260#section-7.3
     pub(super) fn renew_smallest_pmdcs(&mut self) {
-        self.smallest_pmdcs = self.views.iter().map(|view| view.pmdcs).min().unwrap_or(u32::MAX);
+        let live = self.views.iter().filter(|view| view.state != PathState::Removed);
+        self.smallest_pmdcs = live.map(|view| view.pmdcs).min().unwrap_or(self.smallest_pmdcs);
     }
 
     /// Allows or forbids paths from this local address to send. Returns whether this is a change.
@@ -348,6 +346,16 @@ impl Paths {
     /// Local addresses that are down.
     pub(crate) fn down(&self) -> &[Address] {
         &self.down
+    }
+
+    /// Packets take another route to this peer address: its congestion control begins anew.
+    //= rfc9260#section-7.2.5.2
+    pub(crate) fn begin_congestion(&mut self, id: PathId, config: &Config, window: &MakePath) {
+        let stamps = self.stamps;
+        let (view, path) = self.both(id);
+        path.congestion = window(start(config, view.remote, stamps));
+        (view.window, view.ssthresh) = (path.cwnd(), path.congestion.ssthresh());
+        (path.lone, path.idle_rtos) = (false, 0);
     }
 
     /// Moves the path to another local address.

@@ -109,12 +109,37 @@ fn the_udp_port_of_a_peer_address_is_followed() {
     heard(&mut world, tag, 4000);
     let remotes = |world: &World| world.ends[1].paths(peer).iter().map(|p| p.remote).collect::<Vec<_>>();
     assert_eq!(remotes(&world), [address(0, 0), port(1, 0, 4000)]);
+    let sizes = |world: &World| world.ends[1].paths(peer).iter().map(|p| p.pmdcs).collect::<Vec<_>>();
+    assert_eq!(sizes(&world), [1468, 1460], "the header of UDP takes room");
     assert_eq!(world.log.last().expect("the answer").packet.to, port(1, 0, 4000));
     heard(&mut world, tag ^ 1, 4001);
     assert_eq!(remotes(&world)[1], port(1, 0, 4000), "a wrong tag says nothing");
     heard(&mut world, tag, 0);
     assert_eq!(remotes(&world)[1], address(1, 0), "and without UDP the encapsulation ends");
+    assert_eq!(sizes(&world), [1468; 2]);
     assert!(!world.happened(0, &Event::Restart) && world.ends[0].paths(id).len() == 2);
+}
+
+/// The UDP port of a peer has changed. When the peer restarts, its address is no new one.
+//= rfc6951#section-5.4
+//= rfc9260#section-5.2.2
+#[test]
+fn a_restart_from_another_udp_port() {
+    let config = era("rfc9260");
+    let (mut world, _) = World::joined([&config, &config], 1);
+    world.run(secs(1.0));
+    let tag = tag_to(&world, 1);
+    let init = world.log[0].packet.chunks[0].clone();
+    let beat = Chunk::Heartbeat(Heartbeat::new(&b"is it me"[..]));
+    for (tag, chunk) in [(tag, beat), (0, init)] {
+        let mut packet = world.log[0].packet.clone();
+        (packet.from, packet.tag) = (port(0, 0, 4000), tag);
+        packet.chunks = [chunk].into_iter().collect();
+        world.ends[1].handle(world.now, Incoming::Packet(Box::new(packet)));
+        world.drain(1);
+    }
+    let answer = &world.log.last().expect("an answer").packet;
+    assert!(matches!(answer.chunks[0], Chunk::InitAck(_)), "{answer:?}");
 }
 
 /// The tag of the packets that a side takes.

@@ -136,6 +136,30 @@ fn too_big_bounds_the_search() {
     assert_eq!(probes(&mut bench).len(), 0);
 }
 
+/// A router says that a probe under way is too large. The search goes on below, and an answer to the probe changes nothing any more: 1300 is
+/// half-way from 1200 to 1401, rounded down to a multiple of four.
+//= rfc8899#section-4.6.2
+#[test]
+fn a_probe_that_a_router_finds_too_big() {
+    let mut bench = Bench::new(searching(), 1);
+    let (_, size, info) = probes(&mut bench).pop().expect("a probe");
+    assert_eq!(size, 1500);
+    bench.end.handle(bench.now, Incoming::TooBig(address(0, 1), 1400));
+    bench.drain();
+    bench.hear(Chunk::HeartbeatAck(Heartbeat::new(info)));
+    assert_eq!(bench.view(0).pmdcs, 1168);
+    bench.pass(ms(10));
+    assert_eq!(answer(&mut bench, 1400), Some((0, 1300)));
+    assert_eq!(bench.view(0).pmdcs, 1268);
+    let later: Vec<usize> = (0..100)
+        .filter_map(|_| {
+            bench.pass(ms(1000));
+            answer(&mut bench, 1400).map(|probe| probe.1)
+        })
+        .collect();
+    assert!(!later.is_empty() && later.iter().all(|size| *size <= 1400), "{later:?}");
+}
+
 /// A SACK of 200 blocks, 816 bytes, fits the first path and not the second, whose packets have 528: it leaves alone,
 /// and data, which must fit either, behind it.
 //= rfc9260#section-6.1

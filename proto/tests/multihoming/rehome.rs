@@ -191,6 +191,7 @@ fn a_duplicate_after_a_failover_is_answered_on_the_path_of_its_packet() {
 /// out at 11, 13 and 17 s. Inactive then, the path is asked from the second address, moves there, and delivers at once. When
 /// the first works again, the next heartbeat from there is answered, and the path returns to its link.
 //= rfc9260#section-8.2
+//= rfc9260#section-7.2.5.2
 #[test]
 fn a_path_that_fails_goes_from_another_local_address() {
     let config = era("rfc9260").with(|parameters| parameters.path_max_retrans = 2);
@@ -209,7 +210,9 @@ fn a_path_that_fails_goes_from_another_local_address() {
         assert_eq!(arrived, rehome);
         if rehome {
             assert_eq!(hosts.pairs(0), [(address(1, 0), address(0, 1))]);
-            assert_eq!(hosts.ends[0].paths(id)[0].state, PathState::Active);
+            let path = &hosts.ends[0].paths(id)[0];
+            assert_eq!(path.state, PathState::Active);
+            assert_eq!((path.window, path.ssthresh), (4404, u64::MAX), "another route: all begins anew");
             hosts.way = |_, _| true;
             hosts.run(secs(50.0));
             assert_eq!(hosts.pairs(0), [(address(0, 0), address(0, 1))]);
