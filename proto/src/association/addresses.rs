@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::{Association, next_local};
 use crate::extension::addresses::{
-    Acknowledged, AddressChanges, PeerChange, Received, Refusal, peer_change, refused,
+    Acknowledged, AddressChanges, PeerChange, PendingChange, Received, Refusal, ends_list, peer_change,
+    refused, succeeded,
 };
 use crate::output::{AddressChange, ChangeError, Event, Limit, Outcome, Purpose, Reason};
 use crate::path::{PacketOrigin, PathId, PathState};
@@ -76,12 +77,34 @@ impl Association {
     //= rfc5061#section-5.3
     pub(super) fn asconf_ack(&mut self, ack: &AsconfAck, now: Time) {
         let Some(changes) = self.changes() else { return };
-        let (path, change, local, outcome) = match changes.acknowledged(ack) {
+        let (path, asked, outcome) = match changes.acknowledged(ack) {
             Acknowledged::Nothing => return,
             Acknowledged::Never => return self.violated(Cause::IllegalAsconfAck, now),
-            Acknowledged::Change { path, change, local, outcome } => (path, change, local, outcome),
+            Acknowledged::Change { path, asked, outcome } => (path, asked, outcome),
         };
         self.control_answered(path);
+        self.change_ended(asked, outcome, now);
+        self.end_refused(now);
+    }
+
+    /// The peer has reported chunks that it does not understand.
+    pub(super) fn not_understood(&mut self, causes: &[Cause], now: Time) {
+        if let Some(changes) = self.changes() {
+            changes.not_understood(causes);
+            self.end_refused(now);
+        }
+    }
+
+    /// Ends the waiting changes of kinds that the peer does not understand.
+    //= rfc5061#section-5.3
+    fn end_refused(&mut self, now: Time) {
+        while let Some(asked) = self.changes().and_then(AddressChanges::take_refused) {
+            self.change_ended(asked, Outcome::Denied, now);
+        }
+    }
+
+    /// A change that the user has asked for was made or refused.
+    fn change_ended(&mut self, PendingChange { change, local }: PendingChange, outcome: Outcome, now: Time) {
         match (change, outcome) {
             (AddressChange::Added, Outcome::Done) => self.address_added(local, now),
             (AddressChange::Removed, Outcome::Denied) => {
@@ -145,22 +168,31 @@ impl Association {
         }
     }
 
-    /// Carries out the peer's requests in order. Returns the failures, and whether its addresses have changed.
+    /// Carries out the peer's requests in order. Returns the responses, the first of which is a failure, and whether its addresses have
+    /// changed.
     //= rfc5061#section-5.3
     fn change_peer(&mut self, asconf: &Asconf, came: PacketOrigin, now: Time) -> (Vec<AsconfParam>, bool) {
-        let mut failed = Vec::new();
+        let mut responses = Vec::new();
         let (mut refusing, mut moved) = (false, false);
         for param in &asconf.requests {
             let possible = peer_change(param, refusing, came.source, &self.config.addresses, &self.paths);
             match possible.and_then(|change| self.perform(change, now)) {
-                Ok(changed) => moved |= changed,
+                Ok(changed) => {
+                    moved |= changed;
+                    if !responses.is_empty() {
+                        responses.extend(succeeded(param));
+                    }
+                }
                 Err(cause) => {
                     refusing |= matches!(param, AsconfParam::Add(_) | AsconfParam::Delete(_));
-                    failed.push(refused(param, cause));
+                    responses.push(refused(param, cause));
                 }
             }
+            if ends_list(param) {
+                break;
+            }
         }
-        (failed, moved)
+        (responses, moved)
     }
 
     /// Carries out a change of the peer. Returns whether its addresses have changed.

@@ -329,7 +329,10 @@ impl Association {
                 self.close(Event::Lost(LostReason::PeerAborted(error.causes)), now)
             }
             (Some(_), _) => {}
-            (None, _) => self.events.push_back(Event::PeerError(error.causes)),
+            (None, _) => {
+                self.not_understood(&error.causes, now);
+                self.events.push_back(Event::PeerError(error.causes));
+            }
         }
     }
 

@@ -26,7 +26,7 @@ use crate::notes::{Notes, Noting};
 use crate::output::{
     Event, Limit, LostReason, Message, Note, Output, Purpose, Reason, SendError, Statistics,
 };
-use crate::path::{PathId, Paths, Timer};
+use crate::path::{PathId, PathState, PathView, Paths, Timer};
 use crate::policy::Why;
 use crate::policy::window::MakePath;
 use crate::receive::Receiver;
@@ -161,6 +161,12 @@ impl Association {
     /// Whether this is one of the peer's addresses.
     pub(crate) fn knows(&self, address: Address) -> bool {
         self.named.contains(&address)
+    }
+
+    /// Whether the peer has deleted this address.
+    pub(crate) fn has_deleted(&self, address: Address) -> bool {
+        let had = |view: &PathView| view.remote == address && view.state == PathState::Removed;
+        self.paths.views().iter().any(had) && !self.knows(address)
     }
 
     pub(crate) fn shared_config(&self) -> &Arc<Config> {
@@ -508,7 +514,7 @@ impl Association {
     }
 
     pub(crate) fn set_primary(&mut self, path: PathId) -> bool {
-        let known = path.index() < self.paths.views().len();
+        let known = self.paths.has(path);
         if known {
             self.paths.set_primary(path);
             self.sender.event();
@@ -518,7 +524,7 @@ impl Association {
 
     /// The user requests a heartbeat now.
     pub(crate) fn request_heartbeat(&mut self, path: PathId) -> bool {
-        let known = path.index() < self.paths.views().len();
+        let known = self.paths.has(path);
         if known {
             self.paths.ask(path);
         }

@@ -55,7 +55,7 @@ impl Association {
 
     /// Sets parameters of this path alone; false if there is no such path.
     pub(crate) fn configure_path(&mut self, id: PathId, own: PathParameters) -> bool {
-        if id.index() >= self.paths.views().len() {
+        if !self.paths.has(id) {
             return false;
         }
         let before = std::mem::replace(&mut self.paths.get_mut(id).own, own);
@@ -70,7 +70,7 @@ impl Association {
     }
 
     fn reschedule_heartbeats(&mut self) {
-        for id in self.paths.ids() {
+        for id in self.paths.live() {
             let (view, path) = self.paths.both(id);
             path.schedule_heartbeat(view, &self.config, &mut self.chance);
         }

@@ -118,7 +118,11 @@ impl Endpoint {
         }
         // The peer ends an old association that it remembers, while we are setting up a new one.
         let ends = matches!(packet.chunks.first(), Some(Chunk::ShutdownAck(_)));
-        let unknown = |a: &Association| ends && a.state().setting_up();
+        // An address that the peer has deleted is no longer of the association, unless an ASCONF adds it again.
+        //= rfc5061#section-5.3
+        let asks = || packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Asconf(_)));
+        let unknown =
+            |a: &Association| ends && a.state().setting_up() || a.has_deleted(packet.from) && !asks();
         if !reflected && let Some(index) = self.with_tag(packet) {
             let out_of_the_blue = self.associations[index].as_deref().is_some_and(unknown);
             return if out_of_the_blue { Owner::Nobody } else { Owner::Association(index) };

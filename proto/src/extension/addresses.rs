@@ -16,6 +16,8 @@ use crate::{LocalAddress, Time, Tsn};
 const MAX_WISHES: usize = 16;
 /// The largest number of addresses of a peer.
 const MAX_ADDRESSES: usize = 32;
+/// The chunk type of ASCONF.
+const ASCONF: u8 = 0xc1;
 
 /// Requests to the peer, and answers to its requests.
 #[derive(Clone, Debug)]
@@ -29,13 +31,40 @@ pub(crate) struct AddressChanges {
     answered: Option<AsconfAck>,
     /// The peer's addresses have changed, and the endpoint must be told.
     pub(crate) moved: bool,
+    /// The peer has said that it does not understand requests of these kinds, so none is made any more.
+    refused: Refused,
 }
 
 /// A change that this end wants.
 #[derive(Copy, Clone, Debug)]
-struct PendingChange {
-    change: AddressChange,
-    local: LocalAddress,
+pub(crate) struct PendingChange {
+    pub(crate) change: AddressChange,
+    pub(crate) local: LocalAddress,
+}
+
+/// The kinds of requests that the peer does not understand.
+#[derive(Copy, Clone, Default, Debug)]
+struct Refused {
+    /// To add and to remove addresses.
+    addresses: bool,
+    /// To use an address as the primary one.
+    primary: bool,
+}
+
+impl Refused {
+    fn has(self, change: AddressChange) -> bool {
+        match change {
+            AddressChange::Added | AddressChange::Removed => self.addresses,
+            AddressChange::Primary => self.primary,
+        }
+    }
+
+    fn add(&mut self, change: AddressChange) {
+        match change {
+            AddressChange::Added | AddressChange::Removed => self.addresses = true,
+            AddressChange::Primary => self.primary = true,
+        }
+    }
 }
 
 /// A change that was requested from the peer.
@@ -65,7 +94,7 @@ pub(crate) enum Acknowledged {
     /// It answers a request that was never made and is not next. It is forged, or the peer is faulty.
     Never,
     /// The peer has made or refused the change that was requested on this path.
-    Change { path: PathId, change: AddressChange, local: LocalAddress, outcome: Outcome },
+    Change { path: PathId, asked: PendingChange, outcome: Outcome },
 }
 
 /// The classification of a received ASCONF.
@@ -89,8 +118,8 @@ pub(crate) enum PeerChange {
 impl AddressChanges {
     //= rfc5061#section-5.1
     pub(super) fn new(local: Tsn, peer: Tsn) -> Self {
-        let (wishes, request, answered) = Default::default();
-        AddressChanges { next: local.0, expected: peer.0, wishes, request, answered, moved: false }
+        let (wishes, request, answered, moved, refused) = Default::default();
+        AddressChanges { next: local.0, expected: peer.0, wishes, request, answered, moved, refused }
     }
 
     pub(super) fn deadline(&self) -> Time {
@@ -99,6 +128,9 @@ impl AddressChanges {
 
     /// Queues a change. It is requested when the earlier ones were answered.
     pub(crate) fn wish(&mut self, change: AddressChange, local: LocalAddress) -> Result<(), ChangeError> {
+        if self.refused.has(change) {
+            return Err(ChangeError::NotAgreed);
+        }
         if self.wishes.len() >= MAX_WISHES {
             return Err(ChangeError::Busy);
         }
@@ -152,13 +184,34 @@ impl AddressChanges {
             let ahead = self.request.is_none() && !Tsn(ack.sequence).before(Tsn(self.next));
             return if ahead { Acknowledged::Never } else { Acknowledged::Nothing };
         };
-        let failed = ack.responses.iter().any(|response| match response {
-            Param::Failed(failed) => failed.correlation == request.sequence,
-            _ => false,
+        let failed = ack.responses.iter().find_map(|response| match response {
+            Param::Failed(failed) if failed.correlation == request.sequence => Some(failed),
+            _ => None,
         });
-        let Request { path, wish: PendingChange { change, local }, .. } = request;
-        let outcome = if failed { Outcome::Denied } else { Outcome::Done };
-        Acknowledged::Change { path, change, local, outcome }
+        let Request { path, wish: asked, .. } = request;
+        let strange = |cause: &Cause| matches!(cause, Cause::UnrecognizedParameters(_));
+        if failed.is_some_and(|failed| failed.causes.iter().any(strange)) {
+            self.refused.add(asked.change);
+        }
+        let outcome = if failed.is_some() { Outcome::Denied } else { Outcome::Done };
+        Acknowledged::Change { path, asked, outcome }
+    }
+
+    /// The peer has reported chunks that it does not understand. If ASCONF is among them, none is sent any more.
+    //= rfc5061#section-5.1
+    pub(crate) fn not_understood(&mut self, causes: &[Cause]) {
+        let asconf = |cause: &Cause| matches!(cause, Cause::UnrecognizedChunk(chunk) if chunk.first() == Some(&ASCONF));
+        if causes.iter().any(asconf) {
+            self.refused = Refused { addresses: true, primary: true };
+            let request = self.request.take();
+            request.into_iter().for_each(|request| self.wishes.push_front(request.wish));
+        }
+    }
+
+    /// Takes a waiting change of a kind that the peer does not understand.
+    pub(crate) fn take_refused(&mut self) -> Option<PendingChange> {
+        let at = self.wishes.iter().position(|wish| self.refused.has(wish.change))?;
+        self.wishes.remove(at)
     }
 
     /// An authenticated ASCONF has arrived.
@@ -197,6 +250,21 @@ pub(crate) fn peer_change(
         Param::SetPrimary(request) => primary(named(request.address, source), paths),
         Param::Unknown { kind, .. } if kind & 0x4000 != 0 => Err(Cause::UnrecognizedParameters as Refusal),
         Param::Unknown { .. } | Param::Failed(_) | Param::Succeeded(_) => Ok(PeerChange::None),
+    }
+}
+
+/// Whether an unknown parameter forbids to process those behind it: by the highest bit of its type.
+//= rfc9260#section-3.2.1
+pub(crate) fn ends_list(param: &Param) -> bool {
+    matches!(param, Param::Unknown { kind, .. } if kind & 0x8000 == 0)
+}
+
+/// The response to a request that was carried out behind one that failed. Without it, the peer takes it for failed, too.
+//= rfc5061#section-5.1
+pub(crate) fn succeeded(param: &Param) -> Option<Param> {
+    match param {
+        Param::Add(_) | Param::Delete(_) | Param::SetPrimary(_) => Some(Param::Succeeded(correlation(param))),
+        Param::Unknown { .. } | Param::Failed(_) | Param::Succeeded(_) => None,
     }
 }
 

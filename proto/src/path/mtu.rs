@@ -47,6 +47,11 @@ impl Mtu {
         matches!(self.search, Search::Wanted { .. })
     }
 
+    /// Nothing is tried any more.
+    pub(super) fn end_search(&mut self) {
+        self.search = Search::Rest;
+    }
+
     /// Whether the size that is tried is known to be too large.
     pub(super) fn probes_beyond(&self) -> bool {
         match self.search {

@@ -112,6 +112,11 @@ impl Paths {
         (&mut self.views[id.index()], &mut self.rest[id.index()])
     }
 
+    /// Whether there is this path, and it was not removed.
+    pub(crate) fn has(&self, id: PathId) -> bool {
+        self.views.get(id.index()).is_some_and(|view| view.state != PathState::Removed)
+    }
+
     /// Requests a heartbeat on this path.
     pub(crate) fn ask(&mut self, id: PathId) {
         self.get_mut(id).health.wanted = true;
@@ -274,13 +279,15 @@ impl Paths {
         self.views.iter().find(gone).map(|p| p.id)
     }
 
-    /// Removes the path.
+    /// Removes the path: nothing is sent there any more, and its packets limit the size of chunks no longer.
     pub(crate) fn close(&mut self, id: PathId) {
         let (view, path) = self.both(id);
-        view.primary = false;
+        (view.state, view.primary) = (PathState::Removed, false);
         path.timers = Timers::OFF;
         path.forget_chunks();
+        path.mtu.end_search();
         (path.health.wanted, path.health.elsewhere) = (false, None);
+        self.renew_smallest_pmdcs();
     }
 
     /// The peer's packets come from a known address but from another UDP port: its paths use the new port from now
@@ -383,7 +390,7 @@ impl Paths {
 
     /// Whether packets can be sent on this path.
     pub(crate) fn sends(&self, id: PathId) -> bool {
-        self.view(id).up && self.get(id).writable
+        self.view(id).up && self.get(id).writable && self.has(id)
     }
 
     /// The earliest deadline of any path, or an earlier time after `now`.

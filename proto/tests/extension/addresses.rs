@@ -1,10 +1,12 @@
 //! Addresses that change while the association lives: RFC 5061.
 
-use anabranch_proto::wire::chunk::{Abort, AddressRequest, Asconf, AsconfAck, AsconfParam, Failed};
+use anabranch_proto::wire::chunk::{
+    Abort, AddressRequest, Asconf, AsconfAck, AsconfParam, Failed, OperationError,
+};
 use anabranch_proto::wire::{Address, Cause, Chunk};
 use anabranch_proto::{
-    AddressChange, ChangeError, Config, Event, Extensions, LocalAddress, LostReason, Outcome, Pairs,
-    PathState,
+    AddressChange, ChangeError, Config, Event, Extensions, Heartbeats, Incoming, LocalAddress, LostReason,
+    Outcome, Pairs, Parameters, PathId, PathParameters, PathState,
 };
 use bytes::Bytes;
 
@@ -329,4 +331,137 @@ fn an_address_of_another() {
     let peer = world.up(1).expect("up");
     assert_eq!(world.ends[1].paths(peer).len(), 2);
     assert!(world.ends[1].connect(world.now, 5000, &[address(0, 0)]).is_err(), "known by both addresses");
+}
+
+/// A request behind one that failed is said to have succeeded: without that, the peer takes it for failed. An unknown parameter whose type
+/// begins with 0 hides what is behind it.
+//= rfc5061#section-5.1
+//= rfc9260#section-3.2.1
+#[test]
+fn behind_a_failure_and_behind_what_is_unknown() {
+    let mut peer = one();
+    let unknown = |kind| AsconfParam::Unknown { kind, value: Bytes::from_static(&[0, 0, 0, 9]) };
+    let add = |path| AsconfParam::Add(request(7, address(path, 1)));
+    let failed = |cause: fn(Bytes) -> Cause, param: AsconfParam| {
+        let causes = vec![cause(param.to_bytes().expect("short"))];
+        AsconfParam::Failed(Failed { correlation: 9, causes })
+    };
+    let primary = AsconfParam::SetPrimary(request(9, address(3, 1)));
+    let cases = [
+        (
+            vec![primary.clone(), unknown(0x80ff), add(1)],
+            vec![failed(Cause::UnresolvableAddress, primary), AsconfParam::Succeeded(7)],
+        ),
+        (vec![unknown(0x40ff), add(2)], vec![failed(Cause::UnrecognizedParameters, unknown(0x40ff))]),
+        (vec![unknown(0x00ff), add(2)], vec![]),
+        (
+            vec![add(1), unknown(0xc0ff), add(2)],
+            vec![failed(Cause::UnrecognizedParameters, unknown(0xc0ff)), AsconfParam::Succeeded(7)],
+        ),
+    ];
+    for (n, (requests, responses)) in cases.into_iter().enumerate() {
+        let before = peer.bench.paths().len();
+        let sequence = 1 + n as u32;
+        say(&mut peer, 0, vec![asconf(sequence, requests)]);
+        assert_eq!(acks(&mut peer.bench), [AsconfAck { sequence, responses }]);
+        assert_eq!(peer.bench.paths().len() - before, usize::from(n == 0 || n == 3), "case {n}");
+    }
+}
+
+/// A peer that does not know ASCONF after all, or cannot add addresses, is asked for nothing of the kind any more; what waited is denied.
+//= rfc5061#section-5.1
+//= rfc5061#section-5.3
+#[test]
+fn a_peer_that_does_not_understand() {
+    for chunk in [true, false] {
+        let Peer { mut bench, key } = peer(with(ADDRESSES), &[0xc1, 0x80], &[3]);
+        let local = |path| LocalAddress { address: address(path, 0), prefix: 24 };
+        for path in [1, 2] {
+            bench.end.add_address(bench.now, bench.id, local(path)).expect("agreed");
+        }
+        bench.drain();
+        let [sent] = &bench.take(|c| if let Chunk::Asconf(a) = c { Some(*a.clone()) } else { None })[..]
+        else {
+            panic!("not one ASCONF");
+        };
+        let mut peer = Peer { bench, key };
+        let answer = match chunk {
+            true => {
+                let bytes = Chunk::Asconf(Box::new(sent.clone())).to_bytes().expect("short");
+                Chunk::Error(OperationError { causes: vec![Cause::UnrecognizedChunk(bytes)] })
+            }
+            false => {
+                let causes = vec![Cause::UnrecognizedParameters(sent.requests[0].to_bytes().expect("short"))];
+                let responses = vec![AsconfParam::Failed(Failed { correlation: 1, causes })];
+                Chunk::AsconfAck(Box::new(AsconfAck { sequence: 1, responses }))
+            }
+        };
+        say(&mut peer, 0, vec![answer]);
+        let bench = &mut peer.bench;
+        let (change, outcome) = (AddressChange::Added, Outcome::Denied);
+        for path in [1, 2] {
+            let denied = Event::LocalAddress { address: address(path, 0), change, outcome };
+            assert!(bench.events.iter().any(|(_, event)| *event == denied), "{:?}", bench.events);
+        }
+        let not = Err(ChangeError::NotAgreed);
+        assert_eq!(bench.end.add_address(bench.now, bench.id, local(1)), not);
+        let primary = bench.end.set_peer_primary(bench.now, bench.id, address(0, 0));
+        assert_eq!(primary, if chunk { not } else { Ok(()) });
+        bench.pass(ms(20_000));
+        let asks = |c: &Chunk| matches!(c, Chunk::Asconf(a) if matches!(a.requests[0], AsconfParam::Add(_)));
+        assert!(bench.take(|c| asks(c).then_some(())).is_empty());
+    }
+}
+
+/// A packet from an address that the peer has deleted is out of the blue, except for the ASCONF that adds the address again.
+//= rfc5061#section-5.3
+#[test]
+fn a_packet_from_a_deleted_address() {
+    let mut peer = one();
+    say(&mut peer, 0, vec![asconf(1, vec![AsconfParam::Add(request(1, address(1, 1)))])]);
+    peer.bench.answer_heartbeats(|_| true);
+    say(&mut peer, 1, vec![asconf(2, vec![AsconfParam::Delete(request(2, address(0, 1)))])]);
+    peer.bench.sent.clear();
+    peer.bench.data(1, 10);
+    let [(_, packet, _)] = &peer.bench.sent[..] else { panic!("{:?}", peer.bench.sent) };
+    assert_eq!((packet.to, packet.tag), (address(0, 1), peer.bench.tag));
+    assert_eq!(packet.chunks[..], [Chunk::Abort(Abort { reflected: true, causes: vec![] })]);
+    assert!(peer.bench.end.read(peer.bench.now, peer.bench.id).is_none());
+    say(&mut peer, 0, vec![asconf(3, vec![AsconfParam::Add(request(3, address(0, 1)))])]);
+    assert_eq!(peer.bench.view(0).state, PathState::Unconfirmed);
+    peer.bench.data(1, 10);
+    assert!(peer.bench.end.read(peer.bench.now, peer.bench.id).is_some());
+}
+
+/// Whatever the user asks for later, nothing is sent to an address that the peer has deleted, and the size of its packets no longer counts.
+//= rfc5061#section-5.3
+//= rfc9260#section-7.3
+#[test]
+fn nothing_goes_to_a_deleted_address() {
+    let mut peer = one();
+    say(&mut peer, 0, vec![asconf(1, vec![AsconfParam::Add(request(1, address(1, 1)))])]);
+    peer.bench.answer_heartbeats(|_| true);
+    let size = |bench: &Bench| bench.end.status(bench.id).expect("it is up").fragmentation_point;
+    let before = size(&peer.bench);
+    peer.bench.end.handle(peer.bench.now, Incoming::TooBig(address(0, 1), 1000));
+    peer.bench.drain();
+    assert_eq!(size(&peer.bench), before - 500);
+    say(&mut peer, 1, vec![asconf(2, vec![AsconfParam::Delete(request(2, address(0, 1)))])]);
+    let Bench { end, id, now, sent, .. } = &mut peer.bench;
+    assert_eq!(end.status(*id).expect("it is up").fragmentation_point, before);
+    sent.clear();
+    let often = PathParameters { heartbeats: Heartbeats::Every(ms(1000)), ..PathParameters::default() };
+    let known = [
+        end.heartbeat(*now, *id, PathId(0)),
+        end.set_primary(*now, *id, PathId(0)),
+        end.configure_path(*now, *id, PathId(0), often),
+    ];
+    assert_eq!(known, [false; 3]);
+    let parameters =
+        Parameters { heartbeat_interval: Some(ms(1000)), ..end.config_of(*id).expect("up").parameters };
+    end.reconfigure(*now, *id, parameters).expect("usable");
+    peer.bench.drain();
+    peer.bench.pass(ms(30_000));
+    assert!(!peer.bench.sent.is_empty());
+    assert!(peer.bench.sent.iter().all(|(_, packet, _)| packet.to == address(1, 1)), "{:?}", peer.bench.sent);
 }
