@@ -208,7 +208,8 @@ impl Association {
         if streams.iter().any(|stream| *stream >= self.streams_towards(direction)) {
             return Err(ChangeError::Invalid);
         }
-        self.requests()?.reset_streams(direction, streams)
+        let room = self.paths.smallest_pmdcs();
+        self.requests()?.reset_streams(direction, streams, room)
     }
 
     /// The user requests a reset of all TSNs and SSNs.

@@ -11,7 +11,7 @@ use super::local::{local_for, same_family};
 use super::{Announced, Association, AwaitedReply, Resend, Windows};
 use crate::chance::Chance;
 use crate::control::window::{MakePath, Start};
-use crate::extension::{Agreement, Authentication, Extended, Timestamps};
+use crate::extension::{Agreement, Authentication, Extended, Extensions, Timestamps};
 use crate::handshake::Peer;
 use crate::handshake::cookie::Cookie;
 use crate::notes::{Notes, Noting};
@@ -291,8 +291,9 @@ impl Association {
         let refused = self.sender.queue.take_from(streams.0);
         self.events.extend(refused.into_iter().map(|message| Event::SendFailed { message, sent: false }));
         self.extended = Extended::agreed(agreement, self.local_tsn, tsn, &self.config);
-        if agreement.extensions.interleaving {
-            self.sender.queue.interleave();
+        let Extensions { interleaving, reconfiguration, .. } = agreement.extensions;
+        self.sender.queue.agree(interleaving, reconfiguration);
+        if interleaving {
             self.receiver.interleave();
         }
         if agreement.extensions.nr_sack {

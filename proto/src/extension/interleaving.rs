@@ -1,4 +1,4 @@
-//! Sending of interleaved messages (RFC 8260): the numbers of I-DATA chunks, and the round-robin order of the streams.
+//! Sending of interleaved messages (RFC 8260): the numbers of I-DATA chunks. `send/queue.rs` lets streams take turns, and
 //! `receive/interleaved.rs` reassembles the fragments.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -7,8 +7,7 @@ use super::stream_list::covers;
 use crate::wire::chunk::{Data, FragmentPosition, IData};
 use crate::{Mid, Tsn};
 
-/// The numbers of the sending side. Streams with messages take turns, one chunk each.
-//= rfc8260#section-3.2
+/// The numbers of the sending side.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Interleaving {
     /// The next Message Identifier of each stream, ordered and unordered.
@@ -17,31 +16,9 @@ pub(crate) struct Interleaving {
     under_way: BTreeMap<u16, (Mid, u32)>,
     /// Chunks that were sent and are not cumulatively acknowledged: TSN, message and fragment.
     places: VecDeque<(Tsn, Mid, u32)>,
-    /// The number of queued messages, by stream.
-    waiting: BTreeMap<u16, usize>,
 }
 
 impl Interleaving {
-    pub(crate) fn enter(&mut self, stream: u16) {
-        *self.waiting.entry(stream).or_default() += 1;
-    }
-
-    /// A message of this stream has left the queue.
-    pub(crate) fn strike(&mut self, stream: u16) {
-        if let Some(count) = self.waiting.get_mut(&stream) {
-            *count -= 1;
-            if *count == 0 {
-                self.waiting.remove(&stream);
-            }
-        }
-    }
-
-    /// The next stream in turn after this one. `None`: no other stream has messages.
-    pub(crate) fn after(&self, stream: u16) -> Option<u16> {
-        let next = self.waiting.range(stream.saturating_add(1)..).next().or(self.waiting.first_key_value());
-        next.map(|(next, _)| *next).filter(|next| *next != stream)
-    }
-
     /// Assigns the numbers of a chunk that is being sent.
     //= rfc8260#section-2.2.2
     pub(crate) fn sent(&mut self, tsn: Tsn, (stream, unordered): (u16, bool), end: bool) {

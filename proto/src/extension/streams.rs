@@ -14,7 +14,7 @@ use crate::receive::Receiver;
 use crate::send::Sender;
 use crate::shutdown::State;
 use crate::wire::chunk::{
-    AddStreams, IncomingReset, OutgoingReset, ReConfig, ReConfigParam as Param, Response,
+    AddStreams, IncomingReset, OutgoingReset, ReConfig, ReConfigParam as Param, Response, padded,
 };
 use crate::wire::{Cause, Chunk};
 use crate::{Message, Time, Tsn};
@@ -37,6 +37,8 @@ pub(crate) struct Reconfiguration {
     next: u32,
     expected: u32,
     wishes: VecDeque<PendingRequest>,
+    /// No message waits on a stream below this one that the first of them resets.
+    passed: u16,
     request: Option<Request>,
     answers: VecDeque<Response>,
     /// A reset requested by the peer that waits for data sent before it.
@@ -80,12 +82,12 @@ impl StreamParts<'_> {
         }
     }
 
-    /// Sends answers on the path in use.
-    fn answer(&mut self, answers: impl Iterator<Item = Response>) {
+    /// Sends answers on this path.
+    fn answer(&mut self, path: PathId, answers: impl Iterator<Item = Response>) {
         let params: Vec<_> = answers.map(Param::Response).collect();
         if !params.is_empty() {
             let chunk = Chunk::ReConfig(ReConfig { params });
-            self.act(Action::Reply(self.sender.in_use, chunk, Purpose::Streams));
+            self.act(Action::Reply(path, chunk, Purpose::Streams));
         }
     }
 
@@ -138,6 +140,7 @@ impl Reconfiguration {
             next: local.0,
             expected: peer.0,
             wishes: VecDeque::new(),
+            passed: 0,
             request: None,
             answers: VecDeque::new(),
             deferred: None,
@@ -203,9 +206,17 @@ impl Reconfiguration {
 }
 
 impl Reconfiguration {
-    /// The user requests a reset of streams.
-    pub(crate) fn reset_streams(&mut self, direction: Direction, streams: &[u16]) -> Result<(), ChangeError> {
+    /// The user requests a reset of streams. The request must fit a packet with `room` bytes.
+    pub(crate) fn reset_streams(
+        &mut self,
+        direction: Direction,
+        streams: &[u16],
+        room: u32,
+    ) -> Result<(), ChangeError> {
         let streams = listed(streams);
+        if !fits(&streams, room) {
+            return Err(ChangeError::Invalid);
+        }
         self.wish(match direction {
             Direction::Outgoing => PendingRequest::ResetOutgoing { streams, answers: None },
             Direction::Incoming => PendingRequest::ResetIncoming { streams },
@@ -237,7 +248,7 @@ impl Reconfiguration {
     pub(crate) fn work(&mut self, at: &mut StreamParts<'_>) {
         self.perform_deferred(at);
         let answer = self.settle_tsns(at);
-        at.answer(answer.into_iter());
+        at.answer(at.sender.in_use, answer.into_iter());
         self.next_request(at);
         self.send_request(at);
     }
@@ -249,21 +260,13 @@ impl Reconfiguration {
         let Some(reset) = self.deferred.take_if(|reset| !reset.last_tsn.after(cumulative)) else { return };
         let answer = self.settle(reset.request, Response::PERFORMED, None);
         at.reset_incoming(&reset);
-        at.answer(answer.into_iter());
+        at.answer(at.sender.in_use, answer.into_iter());
     }
 
     /// Sends the oldest waiting request when all messages given before it have their TSNs.
     //= rfc6525#section-5.1.1
     fn next_request(&mut self, at: &mut StreamParts<'_>) {
-        let ready = self.request.is_none()
-            && self.wishes.front().is_some_and(|wish| match wish {
-                PendingRequest::ResetOutgoing { streams, .. } => {
-                    !at.sender.queue.any(|stream| covers(streams, stream))
-                }
-                PendingRequest::ResetTsns => at.sender.is_empty(),
-                _ => true,
-            });
-        if !ready {
+        if self.request.is_some() || !self.may_request(at.sender) {
             return;
         }
         let (last_tsn, path) = (at.sender.outstanding.highest(), at.sender.in_use);
@@ -292,6 +295,21 @@ impl Reconfiguration {
         }
     }
 
+    /// Whether the oldest waiting request, if there is one, need not wait for messages. Later messages of its streams are held, so a stream
+    /// on which none waits is not looked at again.
+    fn may_request(&mut self, sender: &Sender) -> bool {
+        match self.wishes.front() {
+            None => false,
+            Some(PendingRequest::ResetOutgoing { streams, .. }) => {
+                let waits = sender.queue.first_waiting(streams, self.passed);
+                self.passed = waits.unwrap_or(0);
+                waits.is_none()
+            }
+            Some(PendingRequest::ResetTsns) => sender.is_empty(),
+            Some(_) => true,
+        }
+    }
+
     fn send_request(&mut self, at: &mut StreamParts<'_>) {
         let Some(request) = &mut self.request else { return };
         if std::mem::take(&mut request.due) {
@@ -312,10 +330,12 @@ impl Reconfiguration {
         (!heard).then_some(request.path)
     }
 
-    /// A RE-CONFIG chunk has arrived on this path.
+    /// A RE-CONFIG chunk has arrived on this path. Its answer goes to where it came from. A peer that has sent SHUTDOWN still answers our
+    /// requests, for which messages may wait.
     //= rfc6525#section-5.2.1
+    //= rfc9260#section-6.4
     pub(crate) fn reconfig(&mut self, chunk: &ReConfig, came: PathId, at: &mut StreamParts<'_>) {
-        if !at.state.receives_data() {
+        if !at.state.receives_data() && !at.state.sends_data() {
             return;
         }
         if !allowed(&chunk.params) {
@@ -329,7 +349,7 @@ impl Reconfiguration {
         if !anew && chunk.params.iter().any(|param| !matches!(param, Param::Response(_))) {
             at.receiver.schedule.now = true;
         }
-        at.answer(answers.into_iter());
+        at.answer(came, answers.into_iter());
     }
 
     /// Processes one parameter. Returns the answer to it.
@@ -408,7 +428,7 @@ impl Reconfiguration {
         if under_way || !begun {
             return Response::NOTHING_TO_DO;
         }
-        if self.wishes.len() >= MAX_WISHES {
+        if !fits(&asked, at.paths.smallest_pmdcs()) || self.wishes.len() >= MAX_WISHES {
             return Response::DENIED;
         }
         let (streams, answers) = (asked, Some(reset.request));
@@ -540,6 +560,13 @@ impl Reconfiguration {
             at.sender.called(was_empty);
         }
     }
+}
+
+/// Whether a RE-CONFIG that resets these streams fits a packet with so many bytes.
+//= rfc9260#section-6.10
+fn fits(streams: &[u16], room: u32) -> bool {
+    let reset = OutgoingReset { request: 0, response: 0, last_tsn: Tsn(0), streams: streams.to_vec() };
+    padded(ReConfig { params: vec![Param::OutgoingReset(reset)] }.size()) <= room as usize
 }
 
 /// The combinations of parameters that this section allows.

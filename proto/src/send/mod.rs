@@ -12,6 +12,7 @@ mod rights;
 mod routes;
 mod sack;
 mod spurious;
+mod streams;
 mod timeout;
 mod train;
 

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
+use super::streams::WaitingStreams;
 use crate::extension::{Interleaving, LimitedMessages, covers};
 use crate::output::Message;
 use crate::wire::Chunk;
@@ -20,6 +21,8 @@ pub(crate) struct SendQueue {
     header: usize,
     /// Messages that may be abandoned; `None` unless partial reliability is offered.
     pub(crate) ledger: Option<Box<LimitedMessages>>,
+    /// The streams on which messages wait, if an extension must know: interleaving, stream reconfiguration.
+    streams: Option<Box<WaitingStreams>>,
     /// Numbers for I-DATA; `None`: messages leave as DATA, in the order of the send calls.
     pub(crate) interleaving: Option<Box<Interleaving>>,
     /// The next SSN of each stream that was used.
@@ -49,17 +52,23 @@ impl SendQueue {
             first_ssn,
             user_bytes: 0,
             ledger,
+            streams: None,
             interleaving: None,
             header: DATA_HEADER,
         }
     }
 
-    /// Messages leave as I-DATA. None has left yet.
-    pub(crate) fn interleave(&mut self) {
-        self.part_all();
-        let mut interleaving = Box::<Interleaving>::default();
-        self.messages.iter().for_each(|waiting| interleaving.enter(waiting.message.stream));
-        (self.interleaving, self.header) = (Some(interleaving), IDATA_HEADER);
+    /// Both ends have agreed whether messages leave as I-DATA, and whether streams are reconfigured. No message has left yet.
+    pub(crate) fn agree(&mut self, interleaving: bool, reconfiguration: bool) {
+        self.header = if interleaving { IDATA_HEADER } else { DATA_HEADER };
+        self.interleaving = interleaving.then(Box::default);
+        self.streams = None;
+        if interleaving || reconfiguration {
+            self.part_all();
+            let mut streams = Box::<WaitingStreams>::default();
+            self.messages.iter().for_each(|waiting| streams.enter(waiting.message.stream));
+            self.streams = Some(streams);
+        }
     }
 
     /// The chunk as it leaves.
@@ -71,25 +80,23 @@ impl SendQueue {
         }
     }
 
-    /// A chunk of this stream was taken: numbers it for I-DATA, and gives the turn to the next stream. Most associations send DATA,
-    /// so this is kept out of their way.
+    /// A chunk of this stream was taken: counts the message if it was the last of it, numbers the chunk for I-DATA, and gives the turn to the
+    /// next stream. Most associations need none of this, so it is kept out of their way.
     #[cold]
-    fn interleaved(&mut self, tsn: Tsn, stream: (u16, bool), end: bool) {
+    fn taken(&mut self, tsn: Tsn, stream: (u16, bool), end: bool) {
+        if let Some(streams) = self.streams.as_mut().filter(|_| end) {
+            streams.strike(stream.0);
+        }
         if let Some(interleaving) = &mut self.interleaving {
             interleaving.sent(tsn, stream, end);
-            if end {
-                interleaving.strike(stream.0);
-            }
             self.turn(stream.0);
         }
     }
 
-    /// The next message comes from the stream whose turn follows this stream's.
+    /// The next message comes from the stream whose turn follows this stream's: streams with messages take turns, one chunk each.
+    //= rfc8260#section-3.2
     fn turn(&mut self, stream: u16) {
-        let Some(next) = self.interleaving.as_ref().and_then(|interleaving| interleaving.after(stream))
-        else {
-            return;
-        };
+        let Some(next) = self.streams.as_ref().and_then(|streams| streams.after(stream)) else { return };
         let at = self.messages.iter().position(|waiting| waiting.message.stream == next);
         if let Some(waiting) = at.and_then(|at| self.messages.remove(at)) {
             self.messages.push_front(waiting);
@@ -108,8 +115,8 @@ impl SendQueue {
     pub(crate) fn push(&mut self, message: Message, now: Time) {
         self.user_bytes += message.payload.len() as u64;
         let number = self.ledger.as_mut().map_or(0, |ledger| ledger.enter(&message, now));
-        if let Some(interleaving) = &mut self.interleaving {
-            interleaving.enter(message.stream);
+        if let Some(streams) = &mut self.streams {
+            streams.enter(message.stream);
         }
         self.messages.push_back(Waiting { message, begun: None, number, again: 0, constant: None });
     }
@@ -117,7 +124,7 @@ impl SendQueue {
     /// Whether equal messages may wait in one place, because nothing numbers each of them.
     #[inline]
     pub(crate) fn joins_equals(&self) -> bool {
-        self.ledger.is_none() && self.interleaving.is_none()
+        self.ledger.is_none() && self.streams.is_none()
     }
 
     /// So many messages wait behind the last one, which was just pushed, and are equal to it. `constant`: their payload, if that is one.
@@ -263,8 +270,8 @@ impl SendQueue {
         if last {
             self.messages.pop_front();
         }
-        if self.interleaving.is_some() {
-            self.interleaved(tsn, (stream, unordered), end);
+        if self.streams.is_some() {
+            self.taken(tsn, (stream, unordered), end);
         }
         let immediate = immediate && end;
         Some(Data { tsn, stream, ssn, ppid, begin, end, unordered, immediate, payload: piece })
@@ -289,8 +296,8 @@ impl SendQueue {
         let at = self.messages.iter().position(|waiting| waiting.number == number)?;
         let waiting = self.messages.remove(at)?;
         self.user_bytes -= waiting.message.payload.len() as u64;
-        if let Some(interleaving) = &mut self.interleaving {
-            interleaving.strike(waiting.message.stream);
+        if let Some(streams) = &mut self.streams {
+            streams.strike(waiting.message.stream);
         }
         Some((waiting.message, waiting.begun))
     }
@@ -301,9 +308,10 @@ impl SendQueue {
         untouched.map(|waiting| (waiting.number, waiting.message.payload.len() as u64))
     }
 
-    /// Whether a message on such a stream waits.
-    pub(crate) fn any(&self, wanted: impl Fn(u16) -> bool) -> bool {
-        self.messages.iter().any(|waiting| wanted(waiting.message.stream))
+    /// The first of these streams (none: all), which are in order, that is not below `from` and on which a message waits. Only for associations
+    /// that agreed on stream reconfiguration.
+    pub(crate) fn first_waiting(&self, streams: &[u16], from: u16) -> Option<u16> {
+        self.streams.as_ref().and_then(|waiting| waiting.first_of(streams, from))
     }
 
     /// Whether anything was sent or waits on these streams (none: all), which are in order, since their SSNs restarted.
@@ -311,7 +319,7 @@ impl SendQueue {
         let listed = |stream: u16| covers(streams, stream);
         let used = |(stream, next): (usize, &Ssn)| *next != Ssn(0) && listed(stream as u16);
         let numbered = self.interleaving.as_ref().is_some_and(|interleaving| interleaving.begun(streams));
-        self.next.iter().enumerate().any(used) || numbered || self.any(listed)
+        self.next.iter().enumerate().any(used) || numbered || self.first_waiting(streams, 0).is_some()
     }
 
     /// Restarts the SSNs of these streams; an empty list means all.
@@ -330,9 +338,9 @@ impl SendQueue {
         }
     }
 
-    /// Removes the messages on this stream and on higher streams of which nothing was sent.
+    /// Removes the messages on this stream and on higher streams of which nothing was sent, before [`agree`](Self::agree).
     pub(crate) fn take_from(&mut self, stream: u16) -> Vec<Message> {
-        if !self.any(|waits| waits >= stream) {
+        if self.messages.iter().all(|waiting| waiting.message.stream < stream) {
             return Vec::new();
         }
         self.part_all();
@@ -468,5 +476,23 @@ mod tests {
         assert_eq!((out, queue.user_bytes()), (vec![4, 3], 22));
         let left: Vec<u16> = (1..3).map(|n| queue.take(1000, Tsn(n)).unwrap().stream).collect();
         assert_eq!((left, queue.is_empty()), (vec![2, 0], true));
+    }
+
+    /// A second INIT ACK may agree on something else than the first.
+    //= rfc8260#section-2.2.1
+    #[test]
+    fn what_was_agreed_last_holds() {
+        let mut queue = SendQueue::new(Ssn(0), None);
+        queue.push(message(10, false), Time::ZERO);
+        queue.repeat_last(1, None);
+        queue.agree(true, false);
+        assert_eq!((queue.messages.len(), queue.peek(1000)), (2, Some((3, 32))));
+        queue.agree(false, true);
+        assert_eq!((queue.first_waiting(&[3], 0), queue.peek(1000)), (Some(3), Some((3, 28))));
+        for _ in 0..2 {
+            let data = queue.take(1000, Tsn(1)).unwrap();
+            assert!(matches!(queue.chunk(data), Chunk::Data(_)));
+        }
+        assert_eq!(queue.first_waiting(&[], 0), None);
     }
 }

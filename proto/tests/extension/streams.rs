@@ -1,7 +1,7 @@
 //! Stream reconfiguration: RFC 6525.
 
 use anabranch_proto::wire::chunk::{
-    AddStreams, Data, IncomingReset, OutgoingReset, ReConfig, ReConfigParam, Response,
+    AddStreams, Data, IncomingReset, OutgoingReset, ReConfig, ReConfigParam, Response, Shutdown,
 };
 use anabranch_proto::wire::{Cause, Chunk, Param};
 use anabranch_proto::{
@@ -10,7 +10,7 @@ use anabranch_proto::{
 use bytes::Bytes;
 
 use crate::support::bench::{Bench, at_ms, chunk, ms};
-use crate::support::{World, secs};
+use crate::support::{World, address, secs};
 use crate::with;
 
 const RECONFIGURATION: Extensions = Extensions {
@@ -461,4 +461,87 @@ fn two_ends_with_losses() {
             assert_eq!(read.len(), 75, "seed {seed}, side {side}: {:?}", world.events[side]);
         }
     }
+}
+
+/// The peer ends the association while a request is under way, and does not grant it any more: its answer counts, and the message that
+/// waited for it leaves before the end.
+//= rfc6525#section-5.2.7
+//= rfc9260#section-9.2
+#[test]
+fn a_request_is_answered_after_shutdown() {
+    let mut bench = bench();
+    bench.end.reset_streams(bench.now, bench.id, Direction::Outgoing, &[3]).expect("agreed");
+    bench.drain();
+    give(&mut bench, 3, 10);
+    bench.hear(Chunk::Shutdown(Shutdown { cumulative: Tsn(0) }));
+    assert_eq!(data(&mut bench), []);
+    respond(&mut bench, 1, Response::DENIED);
+    assert_eq!(data(&mut bench), [(3, 0)]);
+    ask(&mut bench, vec![ReConfigParam::TsnReset(1)]);
+    assert_eq!(said(&mut bench).last(), Some(&response(1, Response::DENIED)), "it is too late");
+    bench.sack(1, &[]);
+    assert_eq!(bench.take(|c| matches!(c, Chunk::ShutdownAck(_)).then_some(())).len(), 1);
+}
+
+/// An answer goes to where the request came from.
+//= rfc9260#section-6.4
+#[test]
+fn a_request_is_answered_where_it_came_from() {
+    let supported = |_: &_| vec![Param::SupportedExtensions(Bytes::from_static(&[0x82]))];
+    let mut bench = Bench::with(with(RECONFIGURATION), 2, supported);
+    bench.answer_heartbeats(|_| true);
+    bench.sent.clear();
+    let request = ReConfigParam::AddOutgoing(AddStreams { request: 1, count: 1 });
+    bench.hear_on(1, Chunk::ReConfig(ReConfig { params: vec![request] }));
+    let answers = |chunk: &Chunk| matches!(chunk, Chunk::ReConfig(_));
+    let answer = bench.sent.iter().find(|(_, packet, _)| packet.chunks.iter().any(answers));
+    assert_eq!(answer.expect("an answer").1.to, address(1, 1));
+}
+
+/// A request must fit a packet: of 1,468 bytes, 20 are its header, and each stream takes two. The user is told, and the peer denied.
+//= rfc6525#section-5.1.2
+//= rfc9260#section-6.10
+#[test]
+fn requests_that_fit_no_packet() {
+    let mut bench = bench();
+    bench.end.add_streams(bench.now, bench.id, Direction::Outgoing, 2000).expect("agreed");
+    bench.drain();
+    respond(&mut bench, 1, Response::PERFORMED);
+    let streams: Vec<u16> = (0..725).collect();
+    let mut reset =
+        |streams: &[u16]| bench.end.reset_streams(bench.now, bench.id, Direction::Outgoing, streams);
+    assert_eq!(reset(&streams), Err(ChangeError::Invalid));
+    assert_eq!(reset(&streams[1..].repeat(2)), Ok(()), "a stream counts once");
+    give(&mut bench, 0, 10);
+    ask(&mut bench, vec![ReConfigParam::IncomingReset(IncomingReset { request: 1, streams })]);
+    assert_eq!(said(&mut bench).last(), Some(&response(1, Response::DENIED)));
+}
+
+/// Requests wait for the messages of their own streams, and only for these, however these stand between others.
+//= rfc6525#section-5.1.2
+#[test]
+fn each_request_waits_for_its_own_streams() {
+    let mut bench = bench();
+    bench.sack_window(0, 0);
+    for stream in [5, 1, 3, 1, 7] {
+        give(&mut bench, stream, 1400);
+    }
+    // The first message is a window probe; it was on stream 5.
+    bench.pass(ms(1000));
+    assert_eq!(data(&mut bench), [(5, 0)]);
+    for streams in [&[5, 9][..], &[1, 3], &[]] {
+        bench.end.reset_streams(bench.now, bench.id, Direction::Outgoing, streams).expect("agreed");
+    }
+    bench.drain();
+    assert_eq!(said(&mut bench), [outgoing(1, 0, 1, &[5, 9])]);
+    respond(&mut bench, 1, Response::PERFORMED);
+    for (tsn, stream, ssn, asks) in [(1, 1, 0, false), (2, 3, 0, false), (3, 1, 1, true)] {
+        bench.sack_window(tsn, 1416);
+        assert_eq!(data(&mut bench), [(stream, ssn)]);
+        assert_eq!(said(&mut bench), if asks { vec![outgoing(2, 0, 4, &[1, 3])] } else { vec![] });
+    }
+    respond(&mut bench, 2, Response::PERFORMED);
+    assert_eq!(said(&mut bench), []);
+    bench.sack_window(4, 1416);
+    assert_eq!((data(&mut bench), said(&mut bench)), (vec![(7, 0)], vec![outgoing(3, 0, 5, &[])]));
 }
