@@ -7,6 +7,9 @@ use crate::policy::{Choice, Why};
 use crate::rules::WindowProbe;
 use crate::{Config, Duration, Time};
 
+/// The largest number of ordered messages of a stream that are outstanding: with one more, two would have the same SSN.
+pub(super) const MOST_OF_A_STREAM: usize = u16::MAX as usize;
+
 #[derive(Clone, Default, Debug)]
 pub(super) struct BlockedClock {
     cause: Option<Blocked>,
@@ -107,6 +110,20 @@ impl Sender {
         let by = || self.outstanding.first_path().unwrap_or(self.in_use);
         let by = buffer.then(by);
         self.blocked.set(cause, by, around);
+    }
+
+    /// Whether the next message must wait because of its SSN: as many ordered messages of its stream are outstanding as SSNs can tell apart.
+    //= rfc9260#section-6.1
+    #[inline(always)]
+    pub(super) fn lacks_ssn(&self) -> bool {
+        self.outstanding.len() >= MOST_OF_A_STREAM && self.repeats_ssn()
+    }
+
+    #[cold]
+    fn repeats_ssn(&self) -> bool {
+        let next = self.queue.next_of_stream();
+        let lowest = next.and_then(|(stream, ssn)| Some((ssn, self.outstanding.lowest_ssn(stream)?)));
+        lowest.is_some_and(|(ssn, lowest)| usize::from(ssn.distance_from(lowest)) >= MOST_OF_A_STREAM)
     }
 
     /// Sets the probe timer when the window is found closed with nothing in flight. Stops the timer when the window

@@ -38,7 +38,7 @@ use blocked::{BlockedClock, in_the_way};
 use buffers::Buffers;
 use recovery::Recoveries;
 use rights::{Ready, Rights};
-use routes::Routes;
+use routes::{Routes, unless_dormant};
 
 /// A packet with less room than this is not filled with a fragment of a message.
 const SMALLEST_CUT: u32 = 64;
@@ -290,10 +290,16 @@ impl Sender {
             NextOfTrain::Nothing => return None,
             NextOfTrain::Undecided => {}
         }
-        self.tail_probe(budget, around)
-            .or_else(|| self.retransmission(budget, around))
-            .or_else(|| self.new_data(budget, around))
-            .or_else(|| self.reinjection(budget, around))
+        if let Some(load) = self.tail_probe(budget, around) {
+            return Some(load);
+        }
+        if let Some(load) = self.retransmission(budget, around) {
+            return Some(load);
+        }
+        match self.new_data(budget, around) {
+            None => self.reinjection(budget, around),
+            load => load,
+        }
     }
 
     /// Puts the chunks of a load into its packet, at most `budget` bytes, in place of those that are in it. `alone`: nothing but data can
@@ -352,6 +358,7 @@ impl Sender {
 
     /// A packet of marked chunks: one by a granted right, or as many as the room allows.
     //= rfc9260#section-6.1
+    #[inline(always)]
     fn retransmission(&mut self, budget: u32, around: &mut SendContext<'_>) -> Option<PacketPlan> {
         let mut next = Some(self.outstanding.lowest_marked()?);
         if !self.rights.may_retransmit_anywhere() {
@@ -369,6 +376,7 @@ impl Sender {
     }
 
     /// A packet that begins with this marked chunk, if the chunk may leave on the path that its route names.
+    #[inline(always)]
     fn retransmission_of(
         &mut self,
         tsn: Tsn,
@@ -386,7 +394,7 @@ impl Sender {
             Some(path) => Choice::Send(path),
             None => self.routes.of(why).choose(&ask, around.paths.views()),
         };
-        let Choice::Send(path) = unless_dormant(choice, around) else { return None };
+        let Choice::Send(path) = unless_dormant(choice, around.config, around.paths) else { return None };
         let granted = self.rights.granted().is_some() || self.rights.granted_on(path);
         let room = self.rights.may_retransmit() && around.paths.view(path).room > 0;
         let sendable = around.paths.sends(path) && around.paths.view(path).confirmed();
@@ -450,13 +458,18 @@ impl Sender {
     fn goes_by(&mut self, path: PathId, tsn: Tsn, why: Why, around: &SendContext<'_>) -> bool {
         let Some(ask) = self.ask_again(tsn, why, around.paths) else { return false };
         let choice = self.routes.of(why).choose(&ask, around.paths.views());
-        unless_dormant(choice, around) == Choice::Send(path)
+        unless_dormant(choice, around.config, around.paths) == Choice::Send(path)
     }
 
     /// A packet of new chunks, if marked chunks, windows and bursts allow it. Otherwise records the obstacle: the
     /// peer's window, or the window of the path that the chunk would take.
+    #[inline(always)]
     fn new_data(&mut self, budget: u32, around: &mut SendContext<'_>) -> Option<PacketPlan> {
         let (stream, size) = self.queue.peek(around.paths.smallest_pmdcs())?;
+        if self.lacks_ssn() {
+            self.blocked.found(Blocked::Turn);
+            return None;
+        }
         let window = self.measure(around);
         let fits = u64::from(size) <= window;
         let probing = !fits && self.may_probe(around.config);
@@ -510,7 +523,8 @@ impl Sender {
         around: &SendContext<'_>,
     ) -> (Choice, Ask) {
         let ask = self.ask_new((stream, size), why, peer_window);
-        (unless_dormant(self.routes.new.choose(&ask, around.paths.views()), around), ask)
+        let choice = self.routes.new.choose(&ask, around.paths.views());
+        (unless_dormant(choice, around.config, around.paths), ask)
     }
 
     /// The question about the next new chunk.
@@ -579,23 +593,11 @@ impl Sender {
                 break;
             }
             // Nothing fits into a packet that is full.
-            next = if budget > 0 { self.queue.peek(fragment).map(|(_, size)| size) } else { None };
+            let more = budget > 0 && !self.lacks_ssn();
+            next = if more { self.queue.peek(fragment).map(|(_, size)| size) } else { None };
         }
         self.in_use = path;
         self.rights.sent_new(path);
         window
-    }
-}
-
-/// If every path is inactive, the path with the fewest errors replaces any path that a route names. Without
-/// potentially failed paths, the route's choice stands.
-//= rfc7829#section-4.1
-#[inline]
-fn unless_dormant(choice: Choice, around: &SendContext<'_>) -> Choice {
-    match choice {
-        Choice::Send(path) if around.config.pf_max_retrans.is_some() => {
-            Choice::Send(around.paths.fewest_errors(path).unwrap_or(path))
-        }
-        other => other,
     }
 }

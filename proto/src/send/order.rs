@@ -88,14 +88,26 @@ impl Sender {
     /// The packet that probes a path, if one may leave: new data if the peer's window admits it and its route names
     /// this path, otherwise the highest chunk in flight there.
     //= rfc8985#section-7.3
+    #[inline(always)]
     pub(super) fn tail_probe(&mut self, budget: u32, around: &mut SendContext<'_>) -> Option<PacketPlan> {
         let path = self.rights.probes()?;
+        self.tail_probe_of(path, budget, around)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn tail_probe_of(
+        &mut self,
+        path: PathId,
+        budget: u32,
+        around: &mut SendContext<'_>,
+    ) -> Option<PacketPlan> {
         let why = Why::TailProbe;
         if !around.paths.sends(path) || !around.paths.view(path).confirmed() {
             return None;
         }
         let window = self.measure(around);
-        let next = self.queue.peek(around.paths.smallest_pmdcs());
+        let next = self.queue.peek(around.paths.smallest_pmdcs()).filter(|_| !self.lacks_ssn());
         let fits = |&(_, size): &(u16, u32)| self.is_open() && u64::from(size) <= window && size <= budget;
         if let Some(next) = next.filter(fits) {
             let (choice, ask) = self.preferred(next, why, window, around);

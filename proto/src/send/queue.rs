@@ -163,6 +163,14 @@ impl SendQueue {
         Some((message.stream, size.min(limit)))
     }
 
+    /// The stream and the SSN of the next message, if it takes a new SSN.
+    pub(crate) fn next_of_stream(&self) -> Option<(u16, Ssn)> {
+        let next = self.messages.front()?;
+        let Message { stream, unordered, .. } = next.message;
+        let ssn = self.next.get(usize::from(stream)).copied().unwrap_or(self.first_ssn);
+        (next.begun.is_none() && !unordered && self.interleaving.is_none()).then_some((stream, ssn))
+    }
+
     /// Whether the next message does not fit a chunk of `limit` bytes, or was cut already.
     pub(crate) fn is_cut(&self, limit: u32) -> bool {
         let too_large = |w: &Waiting| self.header + w.message.payload.len() > limit as usize;

@@ -221,7 +221,7 @@ impl Rights {
     }
 
     /// Whether new chunks may leave if there is room.
-    #[inline]
+    #[inline(always)]
     pub(super) fn may_send(&self) -> bool {
         let now = self.answering || self.resuming;
         self.open && now && self.burst.admits_new()

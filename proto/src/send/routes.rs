@@ -1,7 +1,8 @@
 //! The three routes of an association.
 
+use crate::path::Paths;
 use crate::path::estimate::Needs;
-use crate::policy::{PolicyError, Route, Why};
+use crate::policy::{Choice, PolicyError, Route, Why};
 use crate::{Config, Policies};
 
 /// Those for new data, for fast retransmissions and for retransmissions after timeouts.
@@ -33,5 +34,18 @@ impl Routes {
 
     pub(super) fn needs(&self) -> Needs {
         self.new.needs().and(self.fast.needs()).and(self.timeout.needs())
+    }
+}
+
+/// If every path is inactive, the path with the fewest errors replaces any path that a route names. Without
+/// potentially failed paths, the route's choice stands.
+//= rfc7829#section-4.1
+#[inline]
+pub(super) fn unless_dormant(choice: Choice, config: &Config, paths: &Paths) -> Choice {
+    match choice {
+        Choice::Send(path) if config.pf_max_retrans.is_some() => {
+            Choice::Send(paths.fewest_errors(path).unwrap_or(path))
+        }
+        other => other,
     }
 }

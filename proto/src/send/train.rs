@@ -7,7 +7,7 @@ use std::hint::cold_path;
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
 
-use super::blocked::in_the_way;
+use super::blocked::{MOST_OF_A_STREAM, in_the_way};
 use super::rights::Ready;
 use super::{NextOfTrain, PacketPlan, SendContext, Sender, Train, TrainLoad};
 use crate::output::{Limit, NoteKind};
@@ -16,6 +16,11 @@ use crate::policy::{Choice, Stays, Why};
 use crate::wire::chunk::Data;
 use crate::wire::{Chunk, Packet};
 use crate::{PathId, Time};
+
+/// So many packets are found to leave at once at most.
+const MOST_AT_ONCE: u64 = 1 << 14;
+/// A train ends at so many chunks outstanding: then their SSNs must be looked at, and the packets found at once must not be too many.
+const MOST_BEHIND: usize = MOST_OF_A_STREAM - MOST_AT_ONCE as usize;
 
 impl Sender {
     /// Something other than the sending of packets happened: the next packet is decided anew.
@@ -104,6 +109,7 @@ impl Sender {
         debug_assert_eq!(window, self.peer_window(around.paths));
         if let Some(next) = self.queue.peek(around.paths.smallest_pmdcs())
             && u64::from(next.1) <= window
+            && self.outstanding.len() < MOST_BEHIND
         {
             if around.paths.measure_room_of(path) > 0 {
                 if next.1 <= budget && self.rights.may_send() && self.rights.admits_on(path) {
@@ -164,7 +170,7 @@ impl Sender {
             true => u32::MAX,
             false => few(load.window) / budget,
         };
-        let by_rest = by_window.min(few(equals));
+        let by_rest = by_window.min(equals.min(MOST_AT_ONCE) as u32);
         Ready { packets: by_room.min(by_rest).min(by_burst), fills: by_room < by_rest && by_room <= by_burst }
     }
 

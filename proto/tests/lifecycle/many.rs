@@ -1,7 +1,8 @@
 //! A hundred thousand chunks outstanding, and SACKs with thousands of Gap Ack Blocks over them.
 
-use anabranch_proto::Event;
 use anabranch_proto::wire::Chunk;
+use anabranch_proto::{Event, Message};
+use bytes::Bytes;
 
 use crate::support::bench::{Bench, era};
 
@@ -12,8 +13,8 @@ const SIZE: u64 = 20;
 const BLOCKS: u32 = 5000;
 const STEP: u32 = 13;
 
-/// An endpoint with so many chunks in flight, and the last TSN acknowledged before.
-fn outstanding() -> (Bench, u32) {
+/// An endpoint whose window admits so many chunks, and the last TSN acknowledged.
+fn opened() -> (Bench, u32) {
     let mut config = era("rfc9260").with(|parameters| parameters.send_buffer = Some(1 << 30));
     config.initial_ssthresh = Some(1 << 30);
     let mut bench = Bench::new(config, 1);
@@ -31,9 +32,19 @@ fn outstanding() -> (Bench, u32) {
     while let Some(tsn) = last(&mut bench) {
         bench.sack(tsn, &[]);
     }
-    bench.send(CHUNKS as usize, 1);
-    assert_eq!(bench.view(0).flight, u64::from(CHUNKS) * SIZE);
     (bench, first)
+}
+
+/// The same with so many chunks in flight, on two streams in turn.
+fn outstanding() -> (Bench, u32) {
+    let (mut bench, acked) = opened();
+    for stream in (0..2).cycle().take(CHUNKS as usize) {
+        let message = Message { stream, payload: Bytes::from_static(b"x"), ..Message::default() };
+        bench.give(message).expect("there is room");
+    }
+    bench.drain();
+    assert_eq!(bench.view(0).flight, u64::from(CHUNKS) * SIZE);
+    (bench, acked)
 }
 
 /// Blocks of `length` TSNs each, the first of them behind one that is missing.
@@ -87,4 +98,25 @@ fn a_peer_that_takes_blocks_back() {
     let ended = |event: &Event| matches!(event, Event::Lost(_));
     assert!(!bench.events.iter().any(|(_, event)| ended(event)));
     assert!(bench.take(|chunk| matches!(chunk, Chunk::Abort(_)).then_some(())).is_empty());
+}
+
+/// Of the messages of one stream, no more are outstanding than SSNs can tell apart: the next one would have the SSN of the lowest.
+//= rfc9260#section-6.1
+#[test]
+fn ssns_do_not_meet() {
+    let (mut bench, acked) = opened();
+    let most = u32::from(u16::MAX);
+    bench.send(CHUNKS as usize, 1);
+    assert_eq!(bench.view(0).flight, u64::from(most) * SIZE);
+    resent(&mut bench);
+    bench.sack(acked + 3, &[]);
+    assert_eq!(resent(&mut bench), (1..=3).map(|n| acked + most + n).collect::<Vec<_>>());
+    // Gaps acknowledge, and the lowest message still holds its SSN.
+    bench.sack(acked + 3, &[(acked + 5, acked + 100)]);
+    assert!(resent(&mut bench).is_empty());
+    bench.sack(acked + 100, &[]);
+    assert_eq!(resent(&mut bench).len(), 97);
+    bench.sack(acked + 100 + most, &[]);
+    bench.sack(acked + CHUNKS, &[]);
+    assert_eq!(bench.view(0).flight, 0);
 }

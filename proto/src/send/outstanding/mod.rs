@@ -17,7 +17,7 @@ use crate::control::ranges::Ranges;
 use crate::path::{PathId, Paths, Timer};
 use crate::policy::Why;
 use crate::wire::chunk::Data;
-use crate::{Time, Tsn};
+use crate::{Ssn, Time, Tsn};
 
 /// The state of a chunk.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -129,6 +129,12 @@ impl Outstanding {
     /// The path that last carried the lowest outstanding chunk.
     pub(crate) fn first_path(&self) -> Option<PathId> {
         self.ring.front().map(|sent| sent.path)
+    }
+
+    /// The SSN of the lowest ordered chunk of this stream.
+    pub(crate) fn lowest_ssn(&self, stream: u16) -> Option<Ssn> {
+        let mut chunks = self.ring.iter().map(|sent| &sent.data);
+        chunks.find(|data| data.stream == stream && !data.unordered).map(|data| data.ssn)
     }
 
     /// The number of chunks that were sent and are not cumulatively acknowledged.
