@@ -2,6 +2,9 @@
 
 use crate::Duration;
 
+/// The granularity of the clock. The variation is never smaller: a timeout equal to the round-trip time would expire as the answer arrives.
+const GRANULARITY: Duration = Duration::from_nanos(1);
+
 /// The smoothed round-trip time and its variation.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct RttEstimate {
@@ -15,7 +18,7 @@ impl RttEstimate {
     /// The estimate after the first measurement.
     //= rfc6298#section-2
     pub fn first(rtt: Duration) -> Self {
-        RttEstimate { srtt: rtt, rttvar: rtt / 2 }
+        RttEstimate { srtt: rtt, rttvar: (rtt / 2).max(GRANULARITY) }
     }
 
     /// The estimate after another measurement, with the gains 1/8 and 1/4.
@@ -24,7 +27,7 @@ impl RttEstimate {
     pub fn with(self, rtt: Duration) -> Self {
         RttEstimate {
             srtt: (self.srtt * 7 + rtt) / 8,
-            rttvar: (self.rttvar * 3 + self.srtt.abs_diff(rtt)) / 4,
+            rttvar: ((self.rttvar * 3 + self.srtt.abs_diff(rtt)) / 4).max(GRANULARITY),
         }
     }
 
@@ -71,6 +74,15 @@ mod tests {
         assert_eq!((first.srtt, first.rttvar, first.timeout()), (ms(100), ms(50), ms(300)));
         let second = first.with(ms(180));
         assert_eq!((second.srtt, second.rttvar), (ms(110), (ms(150) + ms(80)) / 4));
+    }
+
+    /// Round trips that take the same time for ever: the timeout stays above them.
+    //= rfc6298#section-2
+    #[test]
+    fn the_variation_never_vanishes() {
+        let steady = (0..1000).fold(RttEstimate::first(ms(100)), |estimate, _| estimate.with(ms(100)));
+        assert_eq!((steady.srtt, steady.timeout()), (ms(100), ms(100) + Duration::from_nanos(4)));
+        assert!(RttEstimate::first(Duration::ZERO).timeout() > Duration::ZERO);
     }
 
     //= rfc6298#section-5

@@ -493,7 +493,8 @@ impl Endpoint {
     /// also have none, because our INIT offered it.
     //= rfc9653#section-5.3
     pub fn accepts_without_checksum(&self, packet: &Packet) -> bool {
-        let told = self.config.extensions.zero_checksum && self.by_tag.contains_key(&packet.tag);
+        let owner = self.by_tag.get(&packet.tag).and_then(|index| self.associations[*index].as_ref());
+        let told = owner.is_some_and(|association| association.config.extensions.zero_checksum);
         told && !packet.chunks.iter().any(begins)
     }
 

@@ -75,6 +75,21 @@ fn an_init_ack_without_it() {
     }
 }
 
+/// What the endpoint offers new associations says nothing to a peer that was offered something else.
+//= rfc9653#section-5.3
+#[test]
+fn an_offer_to_others() {
+    for (first, then) in [(era("rfc9260"), with(ZERO)), (with(ZERO), era("rfc9260"))] {
+        let accepted = first.extensions.zero_checksum;
+        let mut bench = Bench::new(first, 1);
+        bench.end.configure(at(0, 1, &then)).expect("usable");
+        bench.send(1, 100);
+        let (_, sent, _) = bench.sent.remove(0);
+        let came = Packet { tag: bench.tag, chunks: [chunk(1, 10)].into_iter().collect(), ..sent };
+        assert_eq!(bench.end.accepts_without_checksum(&came), accepted);
+    }
+}
+
 /// The bytes are those of any packet but for the checksum, which the reader finds wrong.
 #[test]
 fn what_stands_in_its_place() {
