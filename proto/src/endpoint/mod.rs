@@ -489,8 +489,7 @@ impl Endpoint {
     }
 
     /// Whether an arriving packet with a checksum of zero is accepted (RFC 9653): it belongs to an association whose
-    /// peer was told that it may omit the checksum, and the packet does not begin an association. An INIT ACK may
-    /// also have none, because our INIT offered it.
+    /// peer was told so, and does not begin one. An INIT ACK may also have none, because our INIT offered it.
     //= rfc9653#section-5.3
     pub fn accepts_without_checksum(&self, packet: &Packet) -> bool {
         let owner = self.by_tag.get(&packet.tag).and_then(|index| self.associations[*index].as_ref());

@@ -269,8 +269,7 @@ impl Sender {
         self.watch_closed_window(around);
     }
 
-    /// Checks that the sums charged to the paths match the outstanding chunks. With many chunks this is not done
-    /// after every event, because the check visits all of them.
+    /// Checks that the sums charged to the paths match the outstanding chunks; of many chunks not at every event.
     #[cfg(debug_assertions)]
     pub(crate) fn check(&self, paths: &Paths) {
         let every = 1 + self.outstanding.len() as u64 / 1000;
@@ -302,8 +301,7 @@ impl Sender {
         }
     }
 
-    /// Puts the chunks of a load into its packet, at most `budget` bytes, in place of those that are in it. `alone`: nothing but data can
-    /// be due.
+    /// Puts the chunks of a load into its packet, at most `budget` bytes, in place of its own. `alone`: nothing but data can be due.
     #[inline(always)]
     pub(crate) fn fill(
         &mut self,
@@ -461,8 +459,7 @@ impl Sender {
         unless_dormant(choice, around.config, around.paths) == Choice::Send(path)
     }
 
-    /// A packet of new chunks, if marked chunks, windows and bursts allow it. Otherwise records the obstacle: the
-    /// peer's window, or the window of the path that the chunk would take.
+    /// A packet of new chunks, if marked chunks, windows, bursts and SSNs allow it. Otherwise records the obstacle.
     #[inline(always)]
     fn new_data(&mut self, budget: u32, around: &mut SendContext<'_>) -> Option<PacketPlan> {
         let (stream, size) = self.queue.peek(around.paths.smallest_pmdcs())?;
