@@ -87,6 +87,12 @@ impl Association {
         self.shared.paths(self.id)
     }
 
+    /// The numbers of outbound and inbound streams on which both ends have agreed; `None` after the end.
+    pub fn streams(&self) -> Option<(u16, u16)> {
+        let status = self.shared.lock().status(self.id)?;
+        Some((status.outbound_streams, status.inbound_streams))
+    }
+
     /// The events from now on: changes of paths, errors that the peer reports, a restart, the end. A listener that is too slow misses the
     /// oldest events.
     pub fn events(&self) -> broadcast::Receiver<Event> {

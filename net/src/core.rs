@@ -1,18 +1,20 @@
 //! The core and its environment, protected by one lock.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anabranch_proto::wire::{Address, Copies, Packet, Spares};
-use anabranch_proto::{AssociationId, Event, Incoming, LostReason, Output, PathView, Purpose, Reason, Time};
+use anabranch_proto::{
+    AssociationId, Event, Incoming, LostReason, Output, PathView, Purpose, Reason, Status, Time,
+};
 use bytes::Bytes;
 use tokio::sync::{Notify, broadcast};
 
 use crate::gather::{Gather, Manner};
-use crate::interface::route;
+use crate::interface::{self, Interface, route};
 use crate::report::{PathReport, Traffic};
 use crate::socket::{Datagram, Sent, Socket};
 use crate::source;
@@ -24,6 +26,8 @@ const EVENTS: usize = 32;
 const BACKLOG: usize = 1024;
 /// The number of peers of a local address that are tried in order to find out whether the address is up.
 const ASKED: usize = 8;
+/// The number of peer addresses that learn at once of a smaller MTU of an own interface. Others find out by what is lost.
+const TOLD: usize = 256;
 /// The number of packets that are built before they are encoded.
 const STAGE: usize = 64;
 /// The number of packets whose memory is kept for others.
@@ -49,6 +53,8 @@ pub(crate) struct Core {
     /// By socket.
     outbound: Vec<Outbound>,
     users: BTreeMap<AssociationId, User>,
+    /// Those that we initiated and that are being set up.
+    setting_up: BTreeSet<AssociationId>,
     /// Associations that peers initiated, by source.
     by_source: BTreeMap<IpAddr, u32>,
     /// The largest number of them per source.
@@ -76,6 +82,10 @@ struct Outbound {
     told: bool,
     /// Whether a packet could not leave, and the address was not checked since.
     unreachable: bool,
+    /// Whether the address has moved to another interface, and the socket could not follow.
+    astray: bool,
+    /// The largest packet that its interface carries, as far as the system tells.
+    mtu: Option<u32>,
     /// When an address that is down is next checked.
     down: Option<Instant>,
 }
@@ -159,21 +169,25 @@ impl Shared {
     pub(crate) fn new(
         endpoint: Taped,
         sockets: Vec<Socket>,
+        interfaces: &[Option<Interface>],
         gso: bool,
         max_per_source: Option<u32>,
     ) -> Shared {
-        let outbound = |socket: &Socket| Outbound {
+        let outbound = |(socket, interface): (&Socket, &Option<Interface>)| Outbound {
             gather: Gather::new(if gso { socket.most() } else { 1 }),
             full: false,
             told: false,
             unreachable: false,
+            astray: false,
+            mtu: interface.as_ref().and_then(|interface| interface.mtu),
             down: None,
         };
         let core = Core {
             endpoint,
             begun: Instant::now(),
-            outbound: sockets.iter().map(outbound).collect(),
+            outbound: sockets.iter().zip(interfaces).map(outbound).collect(),
             users: BTreeMap::new(),
+            setting_up: BTreeSet::new(),
             by_source: BTreeMap::new(),
             max_per_source: max_per_source.unwrap_or(u32::MAX),
             accepted: VecDeque::new(),
@@ -220,6 +234,7 @@ impl Shared {
         let now = core.now();
         let id = core.endpoint.connect(now, port, to)?;
         core.users.insert(id, User::new(AssociationState::SettingUp, None));
+        core.setting_up.insert(id);
         core.drain(self, now);
         self.driver.notify_one();
         Ok(id)
@@ -247,7 +262,7 @@ impl Shared {
     }
 
     fn report(&self, view: &PathView) -> PathReport {
-        let socket = self.sockets.iter().find(|socket| socket.address == view.local);
+        let socket = self.sockets.iter().find(|socket| socket.address == view.local).map(Socket::open);
         PathReport {
             id: view.id,
             local: view.local,
@@ -276,6 +291,10 @@ impl Core {
     /// The time `time` on the machine's clock.
     pub(crate) fn instant(&self, time: Time) -> Instant {
         self.begun + Duration::from_nanos(time.as_nanos())
+    }
+
+    pub(crate) fn status(&self, id: AssociationId) -> Option<Status> {
+        self.endpoint.status(id)
     }
 
     pub(crate) fn user(&self, id: AssociationId) -> Option<&User> {
@@ -364,6 +383,9 @@ impl Core {
         user.signals.readable.notify_waiters();
         user.signals.writable.notify_waiters();
         let _ = user.signals.events.send(event);
+        if user.standing != AssociationState::SettingUp {
+            self.setting_up.remove(&id);
+        }
         if user.over() && user.orphan {
             self.forget(id, now);
         }
@@ -389,6 +411,7 @@ impl Core {
     }
 
     fn forget(&mut self, id: AssociationId, now: Time) {
+        self.setting_up.remove(&id);
         let source = self.users.remove(&id).and_then(|user| user.source);
         if let Some(source) = source
             && let Some(count) = self.by_source.get_mut(&source)
@@ -434,7 +457,7 @@ impl Core {
 
     /// Whether an association that we initiated is being set up.
     pub(crate) fn is_setting_up(&self) -> bool {
-        self.users.values().any(|user| user.standing == AssociationState::SettingUp)
+        !self.setting_up.is_empty()
     }
 
     /// Hands the gathered packets to the kernel, and tells the core what became of them.
@@ -478,20 +501,41 @@ impl Core {
     pub(crate) fn look_at_all(&mut self, shared: &Shared, only_down: bool, now: Time) {
         for index in 0..shared.sockets.len() {
             if !only_down || self.outbound[index].down.is_some() {
+                self.follow(shared, index, now);
                 self.look(shared, index, now);
             }
+        }
+    }
+
+    /// Binds a socket to the interface that its address is on now, if that is another one. If that carries less than before, paths learn it.
+    fn follow(&mut self, shared: &Shared, index: usize, now: Time) {
+        let socket = &shared.sockets[index];
+        let Some(interface) = interface::of(socket.address.ip) else { return };
+        let followed = socket.follow(&interface);
+        self.outbound[index].astray = followed.is_err();
+        let before = std::mem::replace(&mut self.outbound[index].mtu, interface.mtu);
+        if let Some(mtu) = interface.mtu.filter(|mtu| before.is_some_and(|before| *mtu < before)) {
+            for remote in self.remotes(socket.address, TOLD) {
+                self.endpoint.handle(now, Incoming::TooBig(remote, mtu));
+            }
+            self.drain(shared, now);
+        }
+        // What the old socket did not take, the new one does.
+        if matches!(followed, Ok(true)) && self.outbound[index].full {
+            self.writable(shared, index, now);
         }
     }
 
     /// Asks the system whether packets can leave from a local address, and reports a change to the core.
     fn look(&mut self, shared: &Shared, index: usize, now: Time) {
         let socket = &shared.sockets[index];
-        let peers = self.peers(socket.address);
+        let peers = self.remotes(socket.address, ASKED);
         if peers.is_empty() {
             return;
         }
-        let leads = |to: &IpAddr| route(Some(socket.address.ip), socket.bound(), *to).is_ok();
-        let up = peers.iter().any(leads);
+        let open = socket.open();
+        let leads = |to: &Address| route(Some(socket.address.ip), open.bound(), to.ip).is_ok();
+        let up = !self.outbound[index].astray && peers.iter().any(leads);
         let was_up = self.outbound[index].down.is_none();
         self.outbound[index].down = (!up).then(|| Instant::now() + LOOK_AGAIN);
         // An address that is down is reported again, because an association may have begun since.
@@ -501,27 +545,33 @@ impl Core {
         }
     }
 
-    /// Some of the peer addresses of paths from `local`.
-    fn peers(&self, local: Address) -> Vec<IpAddr> {
-        let mut peers = Vec::new();
+    /// The peer addresses of paths from `local`; not many more than `most` of them.
+    fn remotes(&self, local: Address, most: usize) -> BTreeSet<Address> {
+        let mut remotes = BTreeSet::new();
         for (id, _) in self.users.iter().filter(|(_, user)| !user.over()) {
-            for path in self.endpoint.paths(*id).iter().filter(|path| path.local == local) {
-                if !peers.contains(&path.remote.ip) {
-                    peers.push(path.remote.ip);
-                }
-            }
-            if peers.len() >= ASKED {
+            let paths = self.endpoint.paths(*id).iter();
+            remotes.extend(paths.filter(|path| path.local == local).map(|path| path.remote));
+            if remotes.len() >= most {
                 break;
             }
         }
-        peers
+        remotes
     }
 }
 
 impl Shared {
-    /// The last user is gone: the driver ends when the last association has ended.
+    /// The last user is gone: peers can initiate nothing more, and what nobody has accepted ends. The driver ends when the last
+    /// association has ended.
     pub(crate) fn close(&self) {
         self.closing.store(true, Ordering::Release);
+        let mut core = self.lock();
+        let now = core.now();
+        core.endpoint.set_listening(now, false);
+        for id in std::mem::take(&mut core.accepted) {
+            core.endpoint.abort(now, id, Bytes::from_static(b"the endpoint is closed"));
+            core.forget(id, now);
+        }
+        core.drain(self, now);
         self.driver.notify_one();
     }
 

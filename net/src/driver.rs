@@ -71,20 +71,21 @@ fn receive(shared: &Shared, core: &mut Core, buffers: &mut Buffers) {
 
 /// Waits for the next reason to work.
 async fn wait(shared: &Shared, watch: Option<&Watch>) -> Woken {
-    let (wake, full, setting_up) = {
+    let (wake, open, setting_up) = {
         let core = shared.lock();
         let timer = core.wake.map(|at| core.instant(at));
         let wake = [timer, core.look_again()].into_iter().flatten().min();
-        let full: Vec<bool> = (0..shared.sockets.len()).map(|index| core.is_full(index)).collect();
-        (wake, full, core.is_setting_up())
+        let open =
+            shared.sockets.iter().enumerate().map(|(index, socket)| (socket.open(), core.is_full(index)));
+        (wake, open.collect::<Vec<_>>(), core.is_setting_up())
     };
     let sockets = poll_fn(|context| {
         let mut ready = Poll::Pending;
-        for (index, socket) in shared.sockets.iter().enumerate() {
+        for (index, (socket, full)) in open.iter().enumerate() {
             if socket.poll_readable(context).is_ready() {
                 ready = Poll::Ready(());
             }
-            if full[index] && socket.poll_writable(context).is_ready() {
+            if *full && socket.poll_writable(context).is_ready() {
                 let mut core = shared.lock();
                 let now = core.now();
                 core.writable(shared, index, now);
@@ -96,7 +97,7 @@ async fn wait(shared: &Shared, watch: Option<&Watch>) -> Woken {
     // While an association is being set up, errors matter at once. At other times they are read together with
     // packets.
     let mut errors: Vec<_> = match setting_up {
-        true => shared.sockets.iter().map(|socket| Box::pin(socket.failed())).collect(),
+        true => open.iter().map(|(socket, _)| Box::pin(socket.failed())).collect(),
         false => Vec::new(),
     };
     let failed = poll_fn(|context| {

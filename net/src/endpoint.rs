@@ -89,7 +89,7 @@ impl Endpoint {
         let sockets = open_all(&options, &interfaces)?;
         let (gso, max_per_source) = (options.gso, options.max_per_source);
         let core = core(options, tape, &interfaces, &sockets)?;
-        let shared = Arc::new(Shared::new(core, sockets, gso, max_per_source));
+        let shared = Arc::new(Shared::new(core, sockets, &interfaces, gso, max_per_source));
         let driver = tokio::spawn(drive(Arc::clone(&shared)));
         Ok(Endpoint { shared, driver: Mutex::new(Some(driver)) })
     }
@@ -128,8 +128,9 @@ impl Endpoint {
 
     /// The local addresses with their UDP ports (zero without UDP), and the interface to which each is bound.
     pub fn local(&self) -> Vec<(SocketAddr, Device)> {
-        let place =
-            |socket: &Socket| (SocketAddr::new(socket.address.ip, socket.address.udp), socket.device.clone());
+        let place = |socket: &Socket| {
+            (SocketAddr::new(socket.address.ip, socket.address.udp), socket.open().device.clone())
+        };
         self.shared.sockets.iter().map(place).collect()
     }
 
@@ -138,7 +139,8 @@ impl Endpoint {
         self.shared.lock().traffic
     }
 
-    /// Waits until every association has ended and everything is sent. It ends no association itself.
+    /// Waits until every association has ended and everything is sent. Peers can initiate none from now on, and those that
+    /// nobody has accepted are aborted. It ends no other association itself.
     ///
     /// Cancel-safe: if it is dropped, the endpoint still ends after its associations, and another call can wait for
     /// that.
@@ -224,7 +226,7 @@ fn open_on(
     let mut sockets: Vec<Socket> = Vec::new();
     for (ip, interface) in options.local.iter().zip(interfaces) {
         let interface = interface.as_ref().filter(|_| options.bind_devices);
-        let socket = Socket::open(*ip, carrier, interface);
+        let socket = Socket::new(*ip, carrier, interface);
         let socket = socket.map_err(|error| refused(*ip, carrier, error))?;
         if carrier == Carrier::Udp(0) {
             carrier = Carrier::Udp(socket.address.udp);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use anabranch_proto::wire::Packet;
+use anabranch_proto::wire::{Ecn, Packet};
 use bytes::{Buf, BytesMut};
 
 /// The largest number of waiting bytes. Further packets are dropped, as by a full queue.
@@ -29,6 +29,8 @@ pub(crate) struct Run {
     pub(crate) packets: usize,
     /// How the run is sent.
     pub(crate) manner: Manner,
+    /// What the IP headers of all say about congestion.
+    pub(crate) ecn: Ecn,
 }
 
 /// How a packet is sent.
@@ -45,8 +47,9 @@ pub(crate) enum Manner {
 impl Run {
     /// Whether a packet of this size can follow.
     #[inline]
-    fn fits(&self, to: SocketAddr, size: usize, most: usize) -> bool {
+    fn fits(&self, to: SocketAddr, size: usize, ecn: Ecn, most: usize) -> bool {
         size <= self.size
+            && self.ecn == ecn
             && self.packets < most
             && self.len + size <= LONGEST_RUN
             && self.manner == Manner::Together
@@ -65,7 +68,7 @@ impl Gather {
     pub(crate) fn extend(&mut self, to: SocketAddr, packet: &Packet, manner: Manner) -> bool {
         let size = packet.size();
         let Some(run) = self.runs.back_mut() else { return false };
-        if manner != Manner::Together || !run.fits(to, size, self.most) {
+        if manner != Manner::Together || !run.fits(to, size, packet.ecn, self.most) {
             return false;
         }
         if self.bytes.len() <= LIMIT && packet.encode(&mut self.bytes).is_ok() {
@@ -79,7 +82,7 @@ impl Gather {
     pub(crate) fn begin(&mut self, to: SocketAddr, packet: &Packet, manner: Manner) {
         if self.bytes.len() <= LIMIT && packet.encode(&mut self.bytes).is_ok() {
             let size = packet.size();
-            self.runs.push_back(Run { to, size, len: size, packets: 1, manner });
+            self.runs.push_back(Run { to, size, len: size, packets: 1, manner, ecn: packet.ecn });
         }
     }
 
@@ -106,8 +109,11 @@ impl Gather {
     pub(crate) fn no_runs(&mut self) {
         self.most = 1;
         let runs = std::mem::take(&mut self.runs);
-        for Run { to, size, len, manner, .. } in runs {
-            let one = |at| Run { to, size: size.min(len - at), len: size.min(len - at), packets: 1, manner };
+        for Run { to, size, len, manner, ecn, .. } in runs {
+            let one = |at| {
+                let size = size.min(len - at);
+                Run { to, size, len: size, packets: 1, manner, ecn }
+            };
             self.runs.extend((0..len).step_by(size).map(one));
         }
     }
@@ -117,7 +123,7 @@ impl Gather {
 mod tests {
     use super::*;
     use anabranch_proto::wire::chunk::{Bare, CookieEcho};
-    use anabranch_proto::wire::{Address, Chunk, Ecn, Ports};
+    use anabranch_proto::wire::{Address, Chunk, Ports};
     use std::net::{IpAddr, Ipv4Addr};
 
     fn packet(cookie: usize) -> Packet {
@@ -181,6 +187,19 @@ mod tests {
             manners.iter().for_each(|manner| gather.push(to(1), &packet(100), *manner));
             assert_eq!(shape(&mut gather), [(1, 116, 1), (1, 116, 1), (1, 116, 2)]);
         }
+    }
+
+    #[test]
+    fn the_packets_of_a_run_say_the_same_about_congestion() {
+        let mut gather = Gather::new(64);
+        for ecn in [Ecn::Ect0, Ecn::Ect0, Ecn::NotEct, Ecn::Ect0] {
+            gather.push(to(1), &Packet { ecn, ..packet(100) }, Manner::Together);
+        }
+        assert_eq!(
+            gather.runs.iter().map(|run| run.ecn).collect::<Vec<_>>(),
+            [Ecn::Ect0, Ecn::NotEct, Ecn::Ect0]
+        );
+        assert_eq!(shape(&mut gather), [(1, 116, 2), (1, 116, 1), (1, 116, 1)]);
     }
 
     #[test]

@@ -13,6 +13,8 @@ use tokio::net::UdpSocket;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Interface {
     pub(crate) name: String,
+    /// Its number in the system, which no other interface gets, not even one of the same name.
+    pub(crate) index: Option<u32>,
     /// Bits of the prefix of its link.
     pub(crate) prefix: u8,
     /// The largest packet in bytes, if the system tells.
@@ -30,7 +32,7 @@ pub(crate) fn of(ip: IpAddr) -> Option<Interface> {
     };
     let told = std::fs::read_to_string(format!("/sys/class/net/{}/mtu", found.name));
     let mtu = told.ok().and_then(|text| text.trim().parse().ok());
-    Some(Interface { prefix, mtu, loopback: found.is_loopback(), name: found.name })
+    Some(Interface { prefix, mtu, index: found.index, loopback: found.is_loopback(), name: found.name })
 }
 
 /// The addresses of this host in the family of `ip`, without loopback and link-local addresses.

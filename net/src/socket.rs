@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket as StdSocket};
 use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use anabranch_proto::wire::{Address, Copies, DecodeError, Ecn, Packet, Quoted};
@@ -38,11 +39,19 @@ const BUFFER_SIZE: usize = 1 << 16;
 const MOST_LENT: usize = 32;
 
 pub(crate) struct Socket {
-    io: UdpSocket,
-    state: UdpSocketState,
     raw: bool,
     pub(crate) address: Address,
+    /// Another one after the interface of the address was replaced.
+    open: Mutex<Arc<Open>>,
+}
+
+/// An open socket of the system.
+pub(crate) struct Open {
+    io: UdpSocket,
+    state: UdpSocketState,
     pub(crate) device: Device,
+    /// The number of the interface that it is bound to.
+    bound_to: Option<u32>,
 }
 
 /// The outcome of sending a run of packets.
@@ -60,110 +69,56 @@ pub(crate) enum Sent {
 
 impl Socket {
     /// A socket of `ip`, bound to the interface if there is one.
-    pub(crate) fn open(ip: IpAddr, carrier: Carrier, interface: Option<&Interface>) -> io::Result<Socket> {
-        let domain = Domain::for_address(SocketAddr::new(ip, 0));
-        let (socket, port) = match carrier {
-            Carrier::Udp(port) => (RawSocket::new(domain, Type::DGRAM, Some(Protocol::UDP))?, port),
-            Carrier::Raw => (RawSocket::new(domain, Type::RAW, Some(Protocol::from(SCTP)))?, 0),
-        };
-        if ip.is_ipv6() && carrier != Carrier::Raw {
-            socket.set_only_v6(true)?;
+    pub(crate) fn new(ip: IpAddr, carrier: Carrier, interface: Option<&Interface>) -> io::Result<Socket> {
+        let open = Open::new(ip, carrier, interface)?;
+        let raw = carrier == Carrier::Raw;
+        let udp = if raw { 0 } else { open.io.local_addr()?.port() };
+        Ok(Socket { raw, address: Address { ip, udp }, open: Mutex::new(Arc::new(open)) })
+    }
+
+    /// The socket as it is now.
+    pub(crate) fn open(&self) -> Arc<Open> {
+        Arc::clone(&self.open.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Opens the socket anew if it is bound to another interface than this one, which has its address now: an interface that was removed
+    /// and made again is another one for the system, also under the same name. Returns whether it did.
+    pub(crate) fn follow(&self, interface: &Interface) -> io::Result<bool> {
+        if self.open().bound_to.is_none_or(|index| Some(index) == interface.index) {
+            return Ok(false);
         }
-        // Larger buffers are better, but smaller ones work.
-        let _ = socket.set_recv_buffer_size(BUFFER);
-        let _ = socket.set_send_buffer_size(BUFFER);
-        let device = bind_device(&socket, interface);
-        socket.bind(&SocketAddr::new(ip, port).into())?;
-        socket.set_nonblocking(true)?;
-        errors::report(&socket, ip)?;
-        let io = UdpSocket::from_std(StdSocket::from(socket))?;
-        let state = UdpSocketState::new(UdpSockRef::from(&io))?;
-        tell_less(&io, ip);
-        let udp = if carrier == Carrier::Raw { 0 } else { io.local_addr()?.port() };
-        Ok(Socket { io, state, raw: carrier == Carrier::Raw, address: Address { ip, udp }, device })
+        let carrier = if self.raw { Carrier::Raw } else { Carrier::Udp(self.address.udp) };
+        let open = Arc::new(Open::new(self.address.ip, carrier, Some(interface))?);
+        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = open;
+        Ok(true)
     }
 
     /// The largest number of packets in a run.
     pub(crate) fn most(&self) -> usize {
-        if self.raw { 1 } else { self.state.max_gso_segments() }
-    }
-
-    /// The name of the interface that the socket is bound to.
-    pub(crate) fn bound(&self) -> Option<&str> {
-        match &self.device {
-            Device::Bound(name) => Some(name),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn poll_readable(&self, context: &mut Context<'_>) -> Poll<()> {
-        self.io.poll_recv_ready(context).map(|_| ())
-    }
-
-    pub(crate) fn poll_writable(&self, context: &mut Context<'_>) -> Poll<()> {
-        self.io.poll_send_ready(context).map(|_| ())
+        if self.raw { 1 } else { self.open().state.max_gso_segments() }
     }
 
     /// Hands a run of packets to the kernel.
     pub(crate) fn send(&self, run: &Run, contents: &[u8]) -> Sent {
+        let open = self.open();
         if run.manner != Manner::Fragmented {
-            return self.send_whole(run, contents);
+            return open.send_whole(run, contents);
         }
         // This is rare: a packet that was built before a smaller path MTU was found.
-        self.allow_fragments(true);
-        let sent = self.send_whole(run, contents);
-        self.allow_fragments(false);
+        open.allow_fragments(self.address.ip, true);
+        let sent = open.send_whole(run, contents);
+        open.allow_fragments(self.address.ip, false);
         sent
-    }
-
-    /// Allows or forbids IP to fragment packets of this socket. On an error nothing changes.
-    fn allow_fragments(&self, allow: bool) {
-        let _ = match (self.address.ip, allow) {
-            (IpAddr::V4(_), true) => set_ip_mtu_discover(&self.io, Ipv4PathMtuDiscovery::DONT),
-            (IpAddr::V4(_), false) => set_ip_mtu_discover(&self.io, Ipv4PathMtuDiscovery::PROBE),
-            (IpAddr::V6(_), true) => set_ipv6_mtu_discover(&self.io, Ipv6PathMtuDiscovery::DONT),
-            (IpAddr::V6(_), false) => set_ipv6_mtu_discover(&self.io, Ipv6PathMtuDiscovery::PROBE),
-        };
-    }
-
-    /// A call that fails because of an earlier packet, which ICMP reports only now, is repeated.
-    fn send_whole(&self, run: &Run, contents: &[u8]) -> Sent {
-        match self.send_once(run, contents) {
-            Sent::Lost | Sent::Unreachable => self.send_once(run, contents),
-            sent => sent,
-        }
-    }
-
-    fn send_once(&self, run: &Run, contents: &[u8]) -> Sent {
-        let segment_size = (contents.len() > run.size).then_some(run.size);
-        let transmit = Transmit { destination: run.to, ecn: None, contents, segment_size, src_ip: None };
-        let socket = UdpSockRef::from(&self.io);
-        let sent = self.io.try_io(Interest::WRITABLE, || self.state.try_send(socket, &transmit));
-        match sent {
-            Ok(()) => Sent::Done,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Sent::Full,
-            Err(error) => match error.raw_os_error().map(Errno::from_raw_os_error) {
-                Some(
-                    Errno::NETUNREACH
-                    | Errno::NETDOWN
-                    | Errno::ADDRNOTAVAIL
-                    | Errno::NODEV
-                    | Errno::HOSTUNREACH,
-                ) => Sent::Unreachable,
-                // UDP_SEGMENT is refused by some devices.
-                Some(Errno::IO | Errno::INVAL) if segment_size.is_some() => Sent::NoRuns,
-                _ => Sent::Lost,
-            },
-        }
     }
 
     /// Receives datagrams with one system call, and passes each to `take`; `None` if there are none.
     pub(crate) fn receive(&self, buffers: &mut Buffers, mut take: impl FnMut(&Datagram<'_>)) -> Option<()> {
+        let open = self.open();
         let mut meta = [RecvMeta::default(); BATCH];
         let mut slices = buffers.slices();
-        let mut receive = || self.state.recv(UdpSockRef::from(&self.io), &mut slices, &mut meta);
+        let mut receive = || open.state.recv(UdpSockRef::from(&open.io), &mut slices, &mut meta);
         let received =
-            (0..PENDING_ERRORS).find_map(|_| match self.io.try_io(Interest::READABLE, &mut receive) {
+            (0..PENDING_ERRORS).find_map(|_| match open.io.try_io(Interest::READABLE, &mut receive) {
                 Err(error) if error.kind() != io::ErrorKind::WouldBlock => None,
                 other => Some(other),
             });
@@ -184,19 +139,103 @@ impl Socket {
         Some(())
     }
 
+    /// Takes the next ICMP error: the peer address at which SCTP is not reachable, and the quoted packet.
+    pub(crate) fn take_errors(&self, mut take: impl FnMut(Address, Quoted)) {
+        let open = self.open();
+        // This costs no system call if there are no errors.
+        while let Ok(error) = open.io.try_io(Interest::ERROR, || errors::next(open.io.as_fd())) {
+            let Some(Unreachable { ip, port, quoted }) = error else { continue };
+            take(Address { ip, udp: if self.raw { 0 } else { port } }, quoted);
+        }
+    }
+}
+
+impl Open {
+    fn new(ip: IpAddr, carrier: Carrier, interface: Option<&Interface>) -> io::Result<Open> {
+        let domain = Domain::for_address(SocketAddr::new(ip, 0));
+        let (socket, port) = match carrier {
+            Carrier::Udp(port) => (RawSocket::new(domain, Type::DGRAM, Some(Protocol::UDP))?, port),
+            Carrier::Raw => (RawSocket::new(domain, Type::RAW, Some(Protocol::from(SCTP)))?, 0),
+        };
+        if ip.is_ipv6() && carrier != Carrier::Raw {
+            socket.set_only_v6(true)?;
+        }
+        // Larger buffers are better, but smaller ones work.
+        let _ = socket.set_recv_buffer_size(BUFFER);
+        let _ = socket.set_send_buffer_size(BUFFER);
+        let device = bind_device(&socket, interface);
+        socket.bind(&SocketAddr::new(ip, port).into())?;
+        socket.set_nonblocking(true)?;
+        errors::report(&socket, ip)?;
+        let io = UdpSocket::from_std(StdSocket::from(socket))?;
+        let state = UdpSocketState::new(UdpSockRef::from(&io))?;
+        tell_less(&io, ip);
+        let bound_to = interface.and_then(|bound| bound.index).filter(|_| matches!(device, Device::Bound(_)));
+        Ok(Open { io, state, device, bound_to })
+    }
+
+    /// The name of the interface that the socket is bound to.
+    pub(crate) fn bound(&self) -> Option<&str> {
+        match &self.device {
+            Device::Bound(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn poll_readable(&self, context: &mut Context<'_>) -> Poll<()> {
+        self.io.poll_recv_ready(context).map(|_| ())
+    }
+
+    pub(crate) fn poll_writable(&self, context: &mut Context<'_>) -> Poll<()> {
+        self.io.poll_send_ready(context).map(|_| ())
+    }
+
+    /// Allows or forbids IP to fragment packets of this socket. On an error nothing changes.
+    fn allow_fragments(&self, ip: IpAddr, allow: bool) {
+        let _ = match (ip, allow) {
+            (IpAddr::V4(_), true) => set_ip_mtu_discover(&self.io, Ipv4PathMtuDiscovery::DONT),
+            (IpAddr::V4(_), false) => set_ip_mtu_discover(&self.io, Ipv4PathMtuDiscovery::PROBE),
+            (IpAddr::V6(_), true) => set_ipv6_mtu_discover(&self.io, Ipv6PathMtuDiscovery::DONT),
+            (IpAddr::V6(_), false) => set_ipv6_mtu_discover(&self.io, Ipv6PathMtuDiscovery::PROBE),
+        };
+    }
+
+    /// A call that fails because of an earlier packet, which ICMP reports only now, is repeated.
+    fn send_whole(&self, run: &Run, contents: &[u8]) -> Sent {
+        match self.send_once(run, contents) {
+            Sent::Lost | Sent::Unreachable => self.send_once(run, contents),
+            sent => sent,
+        }
+    }
+
+    fn send_once(&self, run: &Run, contents: &[u8]) -> Sent {
+        let segment_size = (contents.len() > run.size).then_some(run.size);
+        let ecn = code_point(run.ecn);
+        let transmit = Transmit { destination: run.to, ecn, contents, segment_size, src_ip: None };
+        let socket = UdpSockRef::from(&self.io);
+        let sent = self.io.try_io(Interest::WRITABLE, || self.state.try_send(socket, &transmit));
+        match sent {
+            Ok(()) => Sent::Done,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Sent::Full,
+            Err(error) => match error.raw_os_error().map(Errno::from_raw_os_error) {
+                Some(
+                    Errno::NETUNREACH
+                    | Errno::NETDOWN
+                    | Errno::ADDRNOTAVAIL
+                    | Errno::NODEV
+                    | Errno::HOSTUNREACH,
+                ) => Sent::Unreachable,
+                // UDP_SEGMENT is refused by some devices.
+                Some(Errno::IO | Errno::INVAL) if segment_size.is_some() => Sent::NoRuns,
+                _ => Sent::Lost,
+            },
+        }
+    }
+
     /// Waits until ICMP has reported an error about a sent packet.
     pub(crate) async fn failed(&self) {
         // The wait itself fails only when the runtime ends.
         let _ = self.io.ready(Interest::ERROR).await;
-    }
-
-    /// Takes the next ICMP error: the peer address at which SCTP is not reachable, and the quoted packet.
-    pub(crate) fn take_errors(&self, mut take: impl FnMut(Address, Quoted)) {
-        // This costs no system call if there are no errors.
-        while let Ok(error) = self.io.try_io(Interest::ERROR, || errors::next(self.io.as_fd())) {
-            let Some(Unreachable { ip, port, quoted }) = error else { continue };
-            take(Address { ip, udp: if self.raw { 0 } else { port } }, quoted);
-        }
     }
 }
 
@@ -293,6 +332,15 @@ fn bind_device(socket: &RawSocket, interface: Option<&Interface>) -> Device {
     match socket.bind_device(Some(interface.name.as_bytes())) {
         Ok(()) => Device::Bound(interface.name.clone()),
         Err(error) => Device::Refused(interface.name.clone(), error.to_string()),
+    }
+}
+
+fn code_point(ecn: Ecn) -> Option<EcnCodepoint> {
+    match ecn {
+        Ecn::NotEct => None,
+        Ecn::Ect0 => Some(EcnCodepoint::Ect0),
+        Ecn::Ect1 => Some(EcnCodepoint::Ect1),
+        Ecn::Ce => Some(EcnCodepoint::Ce),
     }
 }
 

@@ -35,8 +35,10 @@ pub enum Call<'a> {
     Read(AssociationId),
     /// End the association gracefully.
     Shutdown(AssociationId),
-    /// End the association at once.
-    Abort(AssociationId),
+    /// End the association at once, and tell the peer this reason.
+    Abort(AssociationId, &'a [u8]),
+    /// Let peers initiate associations, or refuse them.
+    Listen(bool),
     /// Forget an association that has ended.
     Forget(AssociationId),
     /// A call that cannot be repeated from a recording.
@@ -131,11 +133,14 @@ impl Taped {
         self.endpoint.shutdown(now, id);
     }
 
-    /// `reason` is not recorded.
     pub(crate) fn abort(&mut self, now: Time, id: AssociationId, reason: Bytes) {
-        let call = if reason.is_empty() { Call::Abort(id) } else { Call::Other };
-        self.note(now, &call);
+        self.note(now, &Call::Abort(id, &reason));
         self.endpoint.abort(now, id, reason);
+    }
+
+    pub(crate) fn set_listening(&mut self, now: Time, on: bool) {
+        self.note(now, &Call::Listen(on));
+        self.endpoint.set_listening(on);
     }
 
     pub(crate) fn forget(&mut self, now: Time, id: AssociationId) {

@@ -7,13 +7,15 @@ mod network;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anabranch_net::{
-    Association, Carrier, ChangeError, ConnectError, Device, Direction, Ended, Endpoint, Event, Extensions,
-    LostReason, Message, Options, Outcome, PathState,
+    Association, Call, Carrier, ChangeError, ConnectError, Device, Direction, Ended, Endpoint, Event,
+    Extensions, LostReason, Message, Options, Outcome, PathState, Tape,
 };
-use anabranch_proto::{Config, Parameters};
+use anabranch_proto::wire::{Chunk, Ecn};
+use anabranch_proto::{Config, Incoming, Output, Parameters, Time};
 use bytes::Bytes;
 use network::skip;
 use tokio::time::timeout;
@@ -170,6 +172,64 @@ async fn a_dropped_handle_ends_the_association() {
     assert_eq!(read(&theirs).await, "last words");
     assert_eq!(within(theirs.recv()).await, Ok(None));
     within(client.close()).await;
+}
+
+/// An endpoint that closes has nobody to accept what peers have initiated: they are told, it ends, and who comes later is told too.
+#[tokio::test]
+async fn who_was_not_accepted_is_told_of_the_end() {
+    let (server, to) = listener(options(&["127.0.0.1"]));
+    let (first, second, third) = (client(&to), client(&to), client(&to));
+    let (accepted, theirs) = pair(&server, &first, &to).await;
+    let waiting = within(second.connect(&to, PORT)).await.expect("it comes up");
+    let closing = tokio::spawn(async move { server.close().await });
+    let told = within(waiting.recv()).await;
+    assert!(matches!(told, Err(Ended::Lost(LostReason::PeerAborted(_)))), "{told:?}");
+    let late = within(third.connect(&to, PORT)).await.err();
+    assert!(matches!(late, Some(ConnectError::Lost(LostReason::PeerAborted(_)))), "{late:?}");
+    assert!(!closing.is_finished(), "an association is left");
+    within(async { tokio::join!(accepted.close(), theirs.recv()) }).await.0.expect("gracefully");
+    within(closing).await.expect("no panic");
+}
+
+/// Hears how many of the arriving packets with user data say that routers may mark them.
+struct Heard(Arc<AtomicUsize>, Arc<AtomicUsize>);
+
+impl Tape for Heard {
+    fn begin(&mut self, _: &Config, _: &[u8; 32]) {}
+    fn polled(&mut self, _: &Output) {}
+
+    fn call(&mut self, _: Time, call: &Call<'_>) {
+        if let Call::Handle(Incoming::Packet(packet)) = call
+            && packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Data(_)))
+        {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            self.1.fetch_add(usize::from(packet.ecn == Ecn::Ect0), Ordering::Relaxed);
+        }
+    }
+}
+
+/// With ECN at both ends, packets of user data leave as those that routers may mark instead of dropping them.
+#[tokio::test]
+async fn packets_say_that_ecn_is_used() {
+    for local in ["127.0.0.1", "::1"] {
+        let with_ecn = |port| Config {
+            port,
+            extensions: Extensions { ecn: true, ..Extensions::default() },
+            ..Config::default()
+        };
+        let (packets, capable) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let tape = Heard(packets.clone(), capable.clone());
+        let server =
+            Endpoint::record(Options { config: with_ecn(PORT), ..options(&[local]) }, Box::new(tape));
+        let server = server.expect("loopback addresses");
+        let to: Vec<SocketAddr> = server.local().into_iter().map(|(place, _)| place).collect();
+        let client = Endpoint::bind(Options { config: with_ecn(0), ..options(&[local]) }).expect("sockets");
+        let (ours, theirs) = pair(&server, &client, &to).await;
+        within(ours.send(message(vec![7; 100_000]))).await.expect("it is up");
+        assert_eq!(read(&theirs).await.len(), 100_000);
+        let [packets, capable] = [packets, capable].map(|count| count.load(Ordering::Relaxed));
+        assert!(packets > 60 && capable == packets, "{local}: {capable} of {packets}");
+    }
 }
 
 /// Nobody reads: what is sent fills the receive buffer and the send buffer, no more; then the sender waits. When

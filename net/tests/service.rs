@@ -263,6 +263,30 @@ async fn an_announcement_takes_no_room() {
     assert_eq!(names(to.path()), ["honest"]);
 }
 
+/// Six hundred senders announce a file and send nothing. That takes no thread of those that write files: the next sender's file
+/// arrives all the same.
+#[tokio::test]
+async fn senders_that_dawdle_keep_nobody_waiting() {
+    const IDLE: usize = 600;
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).expect("up to the maximum");
+    let (from, to, inbox) = places(1 << 30);
+    let mut idle = Vec::new();
+    for number in 0..IDLE {
+        let service = Service::new(Some(inbox.clone())).await;
+        let name = format!(r#"{{"send-file":{{"name":"idle {number}","size":10}}}}"#);
+        service.say(CONTROL, &name).await;
+        idle.push(service);
+    }
+    fs::write(from.path().join("whole"), [1; 200_000]).expect("a file");
+    let service = Service::new(Some(inbox)).await;
+    let whole = from.path().join("whole");
+    let sent = send_file(&service.association, &whole, &|_, _| {});
+    let sent = timeout(Duration::from_secs(20), sent).await.expect("it need not wait for the others");
+    assert_eq!(sent.expect("it arrives").size, 200_000);
+    assert!(to.path().join("whole").exists());
+}
+
 /// Three hundred senders at once: every file arrives, and none waits for long.
 #[tokio::test]
 async fn three_hundred_senders_at_once() {

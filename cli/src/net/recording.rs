@@ -19,7 +19,10 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// The version of the format.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
+
+/// The largest message in bytes that a recording may hold, so that a forged one does not take all memory.
+const LARGEST: usize = 1 << 20;
 
 /// The first line.
 #[derive(Serialize, Deserialize)]
@@ -85,7 +88,11 @@ pub(super) enum Told {
     },
     Read(u64),
     Shutdown(u64),
-    Abort(u64),
+    Abort {
+        association: u64,
+        reason: String,
+    },
+    Listen(bool),
     Forget(u64),
     /// A call that a recording cannot hold.
     Other,
@@ -151,7 +158,10 @@ impl Told {
             },
             Call::Read(id) => Told::Read(id.0),
             Call::Shutdown(id) => Told::Shutdown(id.0),
-            Call::Abort(id) => Told::Abort(id.0),
+            Call::Abort(id, reason) => {
+                Told::Abort { association: id.0, reason: BASE64_STANDARD.encode(reason) }
+            }
+            Call::Listen(on) => Told::Listen(*on),
             Call::Forget(id) => Told::Forget(id.0),
             Call::Send(..) | Call::Other => Told::Other,
         }
@@ -202,14 +212,24 @@ impl Told {
     }
 
     /// The message that is sent with this call, with zeros for user data, and its association.
-    pub(super) fn message(&self) -> Option<(AssociationId, Message)> {
+    pub(super) fn message(&self) -> Result<Option<(AssociationId, Message)>, String> {
         let Told::Send { association, stream, ppid, unordered, immediate, bytes } = *self else {
-            return None;
+            return Ok(None);
         };
+        if bytes > LARGEST {
+            return Err(format!(
+                "a message of {bytes} bytes: none of these commands sends more than {LARGEST}"
+            ));
+        }
         let (payload, reliability) = (zeros(bytes), Reliability::Full);
         let message = Message { stream, ppid, unordered, immediate, payload, reliability };
-        Some((AssociationId(association), message))
+        Ok(Some((AssociationId(association), message)))
     }
+}
+
+/// The reason of an abort.
+pub(super) fn reason(text: &str) -> Result<Bytes, String> {
+    BASE64_STANDARD.decode(text).map(Bytes::from).map_err(|error| error.to_string())
 }
 
 /// Addresses of a call to connect.

@@ -10,11 +10,10 @@ use anabranch_proto::{
 use anabranch_sim::CsvSeries;
 use anabranch_sim::scenario::{Flow, Scenario, Sctp, Transport};
 use anabranch_sim::trace::{Contents, Detail, Names, Observer, Origin, PacketView, Record, Side};
-use bytes::Bytes;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::recording::{Line, Reader, Told, add, addresses, hexadecimal};
+use super::recording::{self, Line, Reader, Told, add, addresses, hexadecimal};
 use super::traced::Traces;
 use crate::output::{fail, print, print_json, refuse, refuse_scenario};
 use crate::place::Places;
@@ -271,7 +270,8 @@ struct Core {
 }
 
 impl Core {
-    /// Polls so many times; notes do not count, which were off while the recording was made.
+    /// Polls so many times, or until there is nothing more to do: further polls would change nothing. Notes do not count, which were off
+    /// while the recording was made.
     fn poll(&mut self, times: u64, watch: &mut dyn FnMut(&Step<'_>, &Paths<'_>)) {
         let mut left = times;
         while left > 0 {
@@ -299,7 +299,8 @@ impl Core {
                 Output::Event(id, Event::Up) => {
                     let _ = known.learn(endpoint, id);
                 }
-                Output::Event(..) | Output::Wait(_) => {}
+                Output::Event(..) => {}
+                Output::Wait(_) => return,
             }
         }
     }
@@ -311,7 +312,7 @@ impl Core {
                 watch(&Step::Arrived(now, packet), &self.known.with(endpoint, packet.from));
             }
             endpoint.handle(now, incoming);
-        } else if let Some((id, message)) = line.call.message() {
+        } else if let Some((id, message)) = line.call.message()? {
             // A message that was refused was refused in the transfer, too.
             let _ = endpoint.send(now, id, message);
         } else {
@@ -323,7 +324,10 @@ impl Core {
                 }
                 Told::Read(id) => drop(endpoint.read(now, AssociationId(*id))),
                 Told::Shutdown(id) => endpoint.shutdown(now, AssociationId(*id)),
-                Told::Abort(id) => endpoint.abort(now, AssociationId(*id), Bytes::new()),
+                Told::Abort { association, reason } => {
+                    endpoint.abort(now, AssociationId(*association), recording::reason(reason)?);
+                }
+                Told::Listen(on) => endpoint.set_listening(*on),
                 Told::Forget(id) => endpoint.forget(now, AssociationId(*id)),
                 Told::Other => return Err("a call that cannot be repeated".to_owned()),
                 _ => {}

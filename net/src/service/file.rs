@@ -4,14 +4,12 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::pin::pin;
-use std::time::Duration;
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
-use tokio::time::timeout;
 
-use super::{Control, Failure, PATIENCE, PIECE, hear_sometime, hex, said, say, send_data, unexpected};
+use super::{Control, Failure, PIECE, hear_sometime, hex, patiently, said, say, send_data, unexpected};
 use crate::{Association, printable};
 
 /// The number of pieces that are read ahead.
@@ -88,8 +86,7 @@ pub async fn send_file(
         // A listener reports at once that it does not accept the file, or cannot accept the rest.
         said = &mut verdict => return judge(said?, name, size, String::new()),
     };
-    let said = timeout(Duration::from_secs(PATIENCE), verdict).await;
-    judge(said.unwrap_or(Err(Failure::Silent(PATIENCE)))?, name, size, sha256)
+    judge(patiently(association, verdict).await?, name, size, sha256)
 }
 
 /// Waits for the answer to the announcement, then for the verdict. A listener has nothing to say while the data is on its way, however
@@ -114,15 +111,14 @@ async fn give(
     while let Some(piece) = pieces.recv().await {
         given += piece.len() as u64;
         // A listener that reads nothing leaves no room.
-        let sent = timeout(Duration::from_secs(PATIENCE), send_data(association, 0, piece)).await;
-        sent.unwrap_or(Err(Failure::Silent(PATIENCE)))?;
+        patiently(association, send_data(association, 0, piece)).await?;
         progress(given, size);
     }
     let sha256 = reading.await.map_err(io::Error::other)??;
     if given != size {
         return Err(SendError::Changed { before: size, after: given });
     }
-    say(association, &Control::End { sha256: sha256.clone() }).await?;
+    patiently(association, say(association, &Control::End { sha256: sha256.clone() })).await?;
     Ok(sha256)
 }
 

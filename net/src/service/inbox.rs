@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 use tokio::sync::mpsc;
 
-use super::hex;
+use super::{hex, in_thread};
 use crate::{is_printable, source};
 
 /// The prefix of the names of unfinished files.
@@ -22,6 +22,8 @@ const PREFIX: &str = ".anabranch-";
 const MOST_FILES: usize = 100_000;
 /// The shortest interval between two counts of the directory.
 const RECOUNT: Duration = Duration::from_secs(1);
+/// The number of deliveries of a transfer that may wait for the disk.
+pub(super) const AHEAD: usize = 32;
 /// The default of the smallest rate of a transfer, bytes per second.
 const SLOWEST: u64 = 1000;
 
@@ -230,34 +232,19 @@ pub(super) enum Piece {
 }
 
 impl IncomingFile {
-    /// Writes the pieces and gives the file its name if its size and hash are right. Waits for pieces and for the
-    /// disk.
-    pub(super) fn write(mut self, mut pieces: mpsc::Receiver<Piece>) -> Result<Received, String> {
-        let (mut hash, mut arrived) = (Sha256::new(), 0);
-        while let Some(piece) = pieces.blocking_recv() {
-            match piece {
-                Piece::End(sha256) => return self.finish(arrived, &hex(&hash.finalize()), &sha256),
-                Piece::Data(delivery) => {
-                    self.room.take(delivery.len() as u64)?;
-                    arrived += delivery.len() as u64;
-                    for piece in &delivery.pieces {
-                        hash.update(piece);
-                        self.file.write_all(piece).map_err(|error| no_paths(&error))?;
-                    }
-                }
+    /// Writes the pieces and gives the file its name if its size and hash are right. A transfer for which nothing is to be
+    /// written takes no thread: threads are few, and senders that dawdle would take them from all others.
+    pub(super) async fn write(self, mut pieces: mpsc::Receiver<Piece>) -> Result<Received, String> {
+        let mut writing = Box::new(Writing { file: self, hash: Sha256::new(), arrived: 0 });
+        let mut arrived = Vec::with_capacity(AHEAD);
+        while pieces.recv_many(&mut arrived, AHEAD).await > 0 {
+            let batch = std::mem::take(&mut arrived);
+            match in_thread(move || writing.append(batch)).await? {
+                Written::Part(part) => writing = part,
+                Written::Whole(received) => return Ok(received),
             }
         }
         Err("it was not finished".to_owned())
-    }
-
-    fn finish(self, arrived: u64, hash: &str, sha256: &str) -> Result<Received, String> {
-        if arrived != self.size {
-            return Err(format!("{arrived} bytes of {} have arrived", self.size));
-        }
-        if !hash.eq_ignore_ascii_case(sha256) {
-            return Err("the hash of what arrived is another".to_owned());
-        }
-        self.keep()
     }
 
     /// Gives the file its name, unless another file has it. Both are on the disk before the file counts as received.
@@ -269,6 +256,50 @@ impl IncomingFile {
         synced.map_err(|error| no_paths(&error))?;
         self.room.keep(self.name);
         Ok(Received { path: self.path, size: self.size })
+    }
+}
+
+/// A file of which a part is written.
+struct Writing {
+    file: IncomingFile,
+    hash: Sha256,
+    /// Bytes.
+    arrived: u64,
+}
+
+/// What is there after some pieces were written.
+enum Written {
+    Part(Box<Writing>),
+    Whole(Received),
+}
+
+impl Writing {
+    fn append(mut self: Box<Self>, pieces: Vec<Piece>) -> Result<Written, String> {
+        for piece in pieces {
+            match piece {
+                Piece::End(sha256) => return self.finish(&sha256).map(Written::Whole),
+                Piece::Data(delivery) => {
+                    self.file.room.take(delivery.len() as u64)?;
+                    self.arrived += delivery.len() as u64;
+                    for piece in &delivery.pieces {
+                        self.hash.update(piece);
+                        self.file.file.write_all(piece).map_err(|error| no_paths(&error))?;
+                    }
+                }
+            }
+        }
+        Ok(Written::Part(self))
+    }
+
+    fn finish(self: Box<Self>, sha256: &str) -> Result<Received, String> {
+        let Writing { file, hash, arrived } = *self;
+        if arrived != file.size {
+            return Err(format!("{arrived} bytes of {} have arrived", file.size));
+        }
+        if !hex(&hash.finalize()).eq_ignore_ascii_case(sha256) {
+            return Err("the hash of what arrived is another".to_owned());
+        }
+        file.keep()
     }
 }
 

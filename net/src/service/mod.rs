@@ -58,8 +58,8 @@ pub const CONTROL: u32 = 0x616e_6200;
 pub const DATA: u32 = 0x616e_6201;
 /// The largest JSON object in bytes.
 pub const LONGEST: usize = 4096;
-/// The other end is given up after so many seconds of silence, because a client may occupy room.
-const PATIENCE: u64 = 300;
+/// The other end is given up after so many seconds of silence, because a client may occupy room. Tests have no time for that.
+const PATIENCE: u64 = if cfg!(test) { 2 } else { 300 };
 /// Bytes of a message of file data.
 const PIECE: usize = 64 << 10;
 
@@ -99,6 +99,17 @@ pub enum Failure {
     /// The other end refused.
     #[error("the other end refuses: {}", printable(.0))]
     Refused(String),
+    /// The measurement needs more streams than the two ends have agreed on.
+    #[error(
+        "{wanted} streams were asked for, and the two ends have agreed on {agreed}: more need outbound_streams at the sender and \
+         inbound_streams at the receiver"
+    )]
+    Streams {
+        /// As many as were asked for.
+        wanted: u16,
+        /// As many as there are.
+        agreed: u16,
+    },
     /// The other end violated the protocol.
     #[error("the other end violates the protocol: {}", printable(.0))]
     Confused(String),
@@ -123,13 +134,34 @@ async fn say(association: &Association, control: &Control) -> Result<(), Failure
 
 /// The next item; `None` if the other end has finished.
 async fn hear(association: &Association) -> Result<Option<Inbound>, Failure> {
+    hear_within(association, PATIENCE).await
+}
+
+/// The next item, which the other end may take so many seconds to send.
+async fn hear_within(association: &Association, seconds: u64) -> Result<Option<Inbound>, Failure> {
     let mut heard = pin!(hear_sometime(association));
     // Usually the item is here already, and no timer is needed.
     if let Poll::Ready(heard) = poll_fn(|context| Poll::Ready(heard.as_mut().poll(context))).await {
         return heard;
     }
-    let heard = timeout(Duration::from_secs(PATIENCE), heard).await;
-    heard.unwrap_or(Err(Failure::Silent(PATIENCE)))
+    let heard = timeout(Duration::from_secs(seconds), heard).await;
+    heard.unwrap_or(Err(Failure::Silent(seconds)))
+}
+
+/// Waits for something that depends on the other end, as long as it acknowledges data: a slow network is not silent.
+async fn patiently<T>(
+    association: &Association,
+    what: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let mut what = pin!(what);
+    loop {
+        let before = association.statistics().acknowledged;
+        match timeout(Duration::from_secs(PATIENCE), what.as_mut()).await {
+            Ok(done) => return done,
+            Err(_) if association.statistics().acknowledged > before => {}
+            Err(_) => return Err(Failure::Silent(PATIENCE)),
+        }
+    }
 }
 
 async fn hear_sometime(association: &Association) -> Result<Option<Inbound>, Failure> {
@@ -180,7 +212,97 @@ async fn send_data(association: &Association, stream: u16, payload: Bytes) -> Re
     Ok(association.send(Message { stream, ppid: DATA, payload, ..Message::default() }).await?)
 }
 
+/// Does what waits for the disk, without blocking other clients.
+async fn in_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(error.to_string()))
+}
+
 /// Hexadecimal digits.
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Carrier, Config, Endpoint, Options};
+    use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+    use std::time::Instant;
+
+    /// Both ends of an association: the client's and the listener's, whose receive buffer has so many bytes; with their endpoints.
+    async fn pair(receive_buffer: u32) -> (Association, Association, [Endpoint; 2]) {
+        let local = vec![IpAddr::V4(Ipv4Addr::LOCALHOST)];
+        let config = Config { receive_buffer, ..Config::default() };
+        let options =
+            Options { config, local: local.clone(), carrier: Carrier::Udp(0), ..Options::default() };
+        let server = Endpoint::bind(options).expect("sockets");
+        let to: Vec<SocketAddr> = server.local().into_iter().map(|(place, _)| place).collect();
+        let client = Endpoint::bind(Options::towards(&local).expect("routes")).expect("sockets");
+        let (ours, theirs) = tokio::join!(client.connect(&to, 5000), server.accept());
+        (ours.expect("it comes up"), theirs, [server, client])
+    }
+
+    /// While one end sends, the other has nothing to say, and messages of a low rate come seldom. That is no silence.
+    #[tokio::test]
+    async fn a_measurement_may_take_longer_than_silence() {
+        for (rate, way) in [(100_000, PerfDirections::ThereAndBack), (2_000, PerfDirections::Back)] {
+            let (ours, theirs, _endpoints) = pair(1 << 20).await;
+            let seconds = PATIENCE as f64 * 1.5;
+            let plan = Plan { seconds, message_size: 1000, way, rate: Some(rate), ..Plan::default() };
+            let (measured, served) = tokio::join!(
+                async {
+                    let measured = measure(&ours, &plan, &PerfProgress::default()).await;
+                    let _ = ours.close().await;
+                    measured
+                },
+                serve(&theirs, None)
+            );
+            let measured = measured.expect("it is not given up");
+            assert!(measured.back.is_some_and(|back| back.seconds >= seconds), "{way:?}");
+            assert!(matches!(served, Ok(Served::Measured(..))), "{way:?}: {served:?}");
+        }
+    }
+
+    /// All of a file is in the send buffer, and a slow network takes longer for it than silence may last.
+    #[tokio::test]
+    async fn a_file_may_take_longer_than_silence() {
+        let (ours, theirs, _endpoints) = pair(8 << 10).await;
+        let directory = tempfile::tempdir().expect("a place");
+        let file = directory.path().join("file");
+        std::fs::write(&file, vec![7; 200_000]).expect("a file");
+        let slowly = async {
+            let (begun, mut bytes) = (Instant::now(), 0);
+            while bytes < 200_000 {
+                let part = theirs.recv().await.expect("it lives").expect("it goes on");
+                bytes += if part.ppid == DATA { part.len() } else { 0 };
+                let due = Duration::from_secs_f64(bytes as f64 / 200_000.0 * PATIENCE as f64 * 1.5);
+                tokio::time::sleep(due.saturating_sub(begun.elapsed())).await;
+            }
+            say(&theirs, &Control::Go {}).await.expect("it lives");
+            say(&theirs, &Control::Verdict { received: 200_000, failed: None }).await.expect("it lives");
+        };
+        let (sent, ()) = tokio::join!(send_file(&ours, &file, &|_, _| {}), slowly);
+        assert_eq!(sent.expect("it is not given up").size, 200_000);
+    }
+
+    /// More streams than the ends have agreed on are refused by name, by the end that cannot send on them.
+    #[tokio::test]
+    async fn a_measurement_has_as_many_streams_as_agreed() {
+        for way in [PerfDirections::ThereAndBack, PerfDirections::Back] {
+            let (ours, theirs, _endpoints) = pair(1 << 20).await;
+            let plan = Plan { seconds: 0.1, streams: 17, way, ..Plan::default() };
+            let (measured, _) = tokio::join!(
+                async {
+                    let measured = measure(&ours, &plan, &PerfProgress::default()).await;
+                    let _ = ours.close().await;
+                    measured
+                },
+                serve(&theirs, None)
+            );
+            let why = measured.expect_err("16 are agreed").to_string();
+            assert!(why.contains("17 streams were asked for, and the two ends have agreed on 16"), "{why}");
+        }
+    }
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::sleep_until;
 
 use super::delay::{Clock, Delays, Transits};
-use super::{Control, Failure, Inbound, answer, hear, say, send_data, unexpected};
+use super::{Control, Failure, Inbound, PATIENCE, answer, hear_within, say, send_data, unexpected};
 use crate::{Association, PathId, PathReport};
 
 /// The plan of a measurement.
@@ -184,6 +184,9 @@ pub async fn measure(
     tally: &PerfProgress,
 ) -> Result<Measured, Failure> {
     plan.check().map_err(Failure::Refused)?;
+    if plan.way != PerfDirections::Back {
+        enough_streams(association, plan)?;
+    }
     let clock = Clock::new();
     let (ahead, uncertainty) = compare(association, clock).await?;
     say(association, &Control::Measure(*plan)).await?;
@@ -217,6 +220,14 @@ pub async fn measure(
         }
     }
     Ok(measured)
+}
+
+/// Whether this end can send on all streams of the plan.
+pub(super) fn enough_streams(association: &Association, plan: &Plan) -> Result<(), Failure> {
+    match association.streams() {
+        Some((agreed, _)) if agreed < plan.streams => Err(Failure::Streams { wanted: plan.streams, agreed }),
+        _ => Ok(()),
+    }
 }
 
 /// Takes part in a client's measurement. Returns the bytes received and sent.
@@ -398,9 +409,11 @@ async fn take(
     used: f64,
 ) -> Result<(u64, Transits, Report), Failure> {
     let mut stamps = Stamps::default();
+    // An end that only receives says nothing before the end of the phase, and messages at a low rate come seldom.
+    let patience = PATIENCE + plan.seconds.ceil() as u64;
     let (mut bytes, mut announced, mut told, mut theirs) = (0, None, !receives, None);
     while !told || (sends && theirs.is_none()) {
-        match hear(association).await? {
+        match hear_within(association, patience).await? {
             Some(Inbound::Data(delivery)) if !told => {
                 bytes += delivery.len() as u64;
                 tally.received.fetch_add(delivery.len() as u64, Ordering::Relaxed);

@@ -8,12 +8,10 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::delay::Clock;
-use super::inbox::{Inbox, Piece, Received};
-use super::{Control, Failure, Inbound, Plan, hear, perf, say, unexpected};
+use super::inbox::{AHEAD, Inbox, Piece, Received};
+use super::{Control, Failure, Inbound, Plan, hear, in_thread, perf, say, unexpected};
 use crate::Association;
 
-/// The number of deliveries that may wait for the disk.
-const AHEAD: usize = 32;
 /// The period over which a transfer must not be too slow. It is longer than the detection of a failed path.
 const PACE: Duration = Duration::from_secs(120);
 /// How long a client that was told of a failure may continue before it is aborted.
@@ -94,7 +92,7 @@ async fn receive(
     };
     say(association, &Control::Go {}).await?;
     let (sender, pieces) = mpsc::channel(AHEAD);
-    let writing = tokio::spawn(in_thread(move || place.write(pieces)));
+    let writing = tokio::spawn(place.write(pieces));
     let slowest = inbox.map_or(0, |inbox| inbox.slowest);
     let (arrived, ended) = collect(association, sender, size, slowest).await;
     let written = writing.await.unwrap_or_else(|error| Err(error.to_string()));
@@ -176,13 +174,6 @@ impl Pace {
     }
 }
 
-/// Waits for the disk without blocking other clients.
-async fn in_thread<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, String> + Send + 'static,
-) -> Result<T, String> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(error.to_string()))
-}
-
 /// The peer's address on the primary path.
 fn peer(association: &Association) -> IpAddr {
     let paths = association.paths();
@@ -203,7 +194,8 @@ async fn linger(association: &Association) {
 }
 
 async fn partner(association: &Association, plan: &Plan, clock: Clock) -> Result<Served, Failure> {
-    if let Err(why) = plan.check() {
+    let streams = perf::enough_streams(association, plan).map_err(|error| error.to_string());
+    if let Err(why) = plan.check().and(streams) {
         say(association, &Control::Refused { why: why.clone() }).await?;
         linger(association).await;
         return Err(Failure::Refused(why));

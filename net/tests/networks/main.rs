@@ -125,6 +125,22 @@ fn an_own_interface_down_and_up() {
     assert!(course.was_down(0) && course.delivered(0, up) < course.delivered(0, up + ms(2000)), "it is back");
 }
 
+/// The interfaces of a link are removed at both ends and made again, with the same names and addresses: for the system they are other
+/// interfaces, to which the sockets of both ends have to follow. New data takes the primary again.
+#[test]
+fn interfaces_that_are_made_again() {
+    let Some(network) = Network::new("interfaces_that_are_made_again") else { return };
+    let step = |at, mended| Step { at: ms(at), link: 0, how: Cut::Removed, mended };
+    let plan = Plan { bytes: 16_000_000, steps: vec![step(800, false), step(2000, true)], ..Plan::default() };
+    let course = transfer(&network, &plan);
+    let (removed, made) = (course.steps[0], course.steps[1]);
+    assert!(course.was_down(0) && course.most_errors(0, made) == 0, "it is down at this end");
+    let moved = course.delivered(1, removed + ms(500)) - course.delivered(1, removed);
+    assert!(moved > 0, "the other link takes over");
+    let back = course.delivered(0, made + ms(3000)) - course.delivered(0, made);
+    assert!(back > 500_000, "{back} bytes over the link that is back");
+}
+
 /// The far end's interfaces throw away what is larger than 1,300 bytes, without a word: the transfer begins with
 /// packets of 1,200 bytes, and the search finds what gets through. 1,500 and 1,348 bytes are tried for three
 /// seconds each; then 1,272 bytes get through. A DATA chunk is smaller by 20 + 8 + 12 bytes of headers. That a lost

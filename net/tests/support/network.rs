@@ -35,14 +35,17 @@ impl Network {
     /// `None`, after a line that says why, where such a network cannot be made.
     pub fn new(test: &str) -> Option<Arc<Network>> {
         let network = Network::hosts(test, &["a", "b"])?;
-        for link in 0..2 {
-            network.join([0, 1], [network.interface(0, link), network.interface(1, link)]);
-            for host in 0..2 {
-                network.address(host, &network.interface(host, link), &address(host, link).to_string());
-            }
-        }
+        (0..2).for_each(|link| network.link(link));
         network.limit_rates();
         Some(network)
+    }
+
+    /// Joins the two hosts by a link.
+    fn link(&self, link: usize) {
+        self.join([0, 1], [self.interface(0, link), self.interface(1, link)]);
+        for host in 0..2 {
+            self.address(host, &self.interface(host, link), &address(host, link).to_string());
+        }
     }
 
     /// The same two hosts with a router, host 2, between them: its links to `a` are 10.77.1.0/24 and 10.77.2.0/24,
@@ -155,6 +158,16 @@ impl Network {
             Cut::AtOnce => self.drop_both_ways(link, mended),
             Cut::FarEnd => self.on(1, &format!("ip link set {} {state}", self.interface(1, link))),
             Cut::OwnEnd => self.on(0, &format!("ip link set {} {state}", self.interface(0, link))),
+            Cut::Mtu(most) => {
+                let mtu = if mended { 1500 } else { most };
+                self.on(0, &format!("ip link set {} mtu {mtu}", self.interface(0, link)))
+            }
+            // The other end of the pair goes with it.
+            Cut::Removed if !mended => self.on(0, &format!("ip link delete {}", self.interface(0, link))),
+            Cut::Removed => {
+                self.link(link);
+                String::new()
+            }
         };
         before + before.elapsed() / 2
     }
@@ -214,6 +227,10 @@ pub enum Cut {
     FarEnd,
     /// Its own interface is down.
     OwnEnd,
+    /// Its own interface carries packets of at most so many bytes.
+    Mtu(u32),
+    /// The interfaces at both ends are removed, and made again under the same names, without a limit of their rate.
+    Removed,
 }
 
 pub fn address(host: usize, link: usize) -> IpAddr {
