@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use anabranch_proto::Policies;
-use anabranch_shell::{Ending, Place, Report, ShellError};
+use anabranch_shell::{Ending, FailedProgram, Place, Report, ShellError};
 use anabranch_sim::results::Drops;
 use anabranch_sim::scenario::{Document, Scenario};
 use comfy_table::Table;
 
 use crate::output::{fail, note, refuse, refuse_scenario, warn};
+use crate::place::{Places, write_whole};
 use crate::run::edited;
 use crate::table::{rate, style, table};
 
@@ -92,6 +93,7 @@ fn session(arguments: &Arguments, prepared: &Session) -> u8 {
 
 /// The scenario and the nodes; or the exit status of what was wrong.
 fn prepared(arguments: &Arguments) -> Result<Session, u8> {
+    Places::default().reads(&arguments.file).file("--summary", arguments.summary.as_ref()).check()?;
     let seed = arguments.seed.map(|seed| format!("seed={seed}"));
     let (document, name) = edited(&arguments.file, seed.iter().chain(&arguments.set))?;
     let scenario = document.network(&name, &Policies::default()).map_err(|error| refuse_scenario(&error))?;
@@ -129,8 +131,8 @@ fn place(at: &str) -> Place {
     match at.split_once('=') {
         None => Place { node: at.to_owned(), command: None },
         Some((node, program)) => {
-            // The shell becomes the program, so that the signals of its end reach it.
-            let command = ["sh", "-c", &format!("exec {program}")].map(str::to_owned).to_vec();
+            // Signals of the end go to all that the shell has started.
+            let command = ["sh", "-c", program].map(str::to_owned).to_vec();
             Place { node: node.to_owned(), command: Some(command) }
         }
     }
@@ -140,12 +142,17 @@ fn finish(arguments: &Arguments, report: &Report) -> u8 {
     if !arguments.quiet {
         note(summary(report));
     }
+    for FailedProgram { node, status } in &report.failed {
+        warn(format!(
+            "--at {node}=…: the program failed before the end of the session, exit status {status}"
+        ));
+    }
     if let Some(why) = report.could_not_keep_up() {
         warn(format!("this machine could not keep up: {why}; the links were slower than the scenario says"));
     }
     if let Some(file) = &arguments.summary {
         let text = serde_json::to_string_pretty(report).map_err(std::io::Error::other);
-        if let Err(error) = text.and_then(|text| std::fs::write(file, text + "\n")) {
+        if let Err(error) = text.and_then(|text| write_whole(file, text + "\n")) {
             return fail(format!("{}: {error}", file.display()));
         }
     }

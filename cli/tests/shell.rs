@@ -196,6 +196,66 @@ fn multipath_tcp_of_the_kernel_uses_both_links() {
     }
 }
 
+/// A program beside the first is any shell command. Its failure is told, and so is a summary that cannot be written, before the session.
+#[test]
+fn programs_beside_the_first_are_shell_commands() {
+    if !possible("shell: commands") {
+        return;
+    }
+    let directory = directory();
+    let file = scenario(directory.path());
+    let written = directory.path().join("written");
+    let other = format!("b=true && echo done >{}; exit 3", written.display());
+    let session = ["shell", &file, "--at", "a", "--at", &other, "--without", "all", "--quiet"];
+    let output = anabranch(&[&session[..], &["--", "sleep", "1"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(fs::read_to_string(&written).expect("the command went on"), "done\n");
+    let message = "warning: --at b=…: the program failed before the end of the session, exit status 3";
+    assert!(stderr(&output).contains(message), "{}", stderr(&output));
+    let summary = directory.path().join("missing/summary.json").display().to_string();
+    let first = format!("touch {}", directory.path().join("ran").display());
+    let output = anabranch(&[&session[..], &["--summary", &summary, "--", "sh", "-c", &first]].concat());
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("create it first") && !directory.path().join("ran").exists());
+}
+
+/// A program beside the first that takes a moment to end is given it.
+#[test]
+fn programs_end_in_their_own_way() {
+    if !possible("shell: ends") {
+        return;
+    }
+    let directory = directory();
+    let file = scenario(directory.path());
+    let said = directory.path().join("said");
+    let shown = said.display();
+    let other = format!(
+        "b=trap 'sleep 0.3; echo ended >>{shown}; exit 0' TERM; echo up >>{shown}; while :; do sleep 0.1; done"
+    );
+    let first = format!("until [ -s {shown} ]; do sleep 0.1; done");
+    let session = ["shell", &file, "--at", "a", "--at", &other, "--without", "all", "--quiet", "--"];
+    let output = anabranch(&[&session[..], &["sh", "-c", &first]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(fs::read_to_string(&said).expect("it was written"), "up\nended\n");
+}
+
+/// A device that a program removes ends the session, and no program goes on without its network.
+#[test]
+fn no_program_outlives_a_session_that_fails() {
+    if !possible("shell: failures") {
+        return;
+    }
+    let directory = directory();
+    let file = scenario(directory.path());
+    let pid = directory.path().join("pid");
+    let first = format!("echo $$ >{}; ip link delete wifi; exec sleep 1000", pid.display());
+    let output = anabranch(&["shell", &file, "--at", "a", "--quiet", "--", "sh", "-c", &first]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let pid = fs::read_to_string(pid).expect("it was written");
+    let state = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    assert!(state.is_empty() || state.contains(") Z"), "{pid} still runs: {state}");
+}
+
 #[test]
 fn a_signal_ends_all_programs() {
     if !possible("shell: signals") {

@@ -15,7 +15,7 @@ use nix::sys::time::TimeSpec;
 use tun_rs::SyncDevice;
 
 use crate::processes::Signals;
-use crate::{Ending, InterfaceReport, Lateness, Report, ShellError, echo, system};
+use crate::{Ending, FailedProgram, InterfaceReport, Lateness, Report, ShellError, echo, system};
 
 /// Packets that are read from a device before the others have their turn.
 const BATCH: usize = 64;
@@ -162,7 +162,12 @@ impl Carrier {
     }
 
     /// The summary of the session.
-    pub(crate) fn report(&self, ending: Ending, overrun: u64) -> Result<Report, ShellError> {
+    pub(crate) fn report(
+        &self,
+        ending: Ending,
+        failed: Vec<FailedProgram>,
+        overrun: u64,
+    ) -> Result<Report, ShellError> {
         let attached = self.live.interfaces().iter().zip(&self.counts).filter(|(i, _)| i.attached);
         let interfaces = attached.map(|(interface, count)| InterfaceReport {
             node: interface.node.clone(),
@@ -175,6 +180,7 @@ impl Carrier {
         });
         Ok(Report {
             ending,
+            failed,
             interfaces: interfaces.collect(),
             lateness: Lateness::new(&self.lateness),
             unroutable: self.unroutable,

@@ -23,7 +23,7 @@ use anabranch_sim::{Live, RunError};
 use carrier::Carrier;
 use namespace::Namespace;
 use processes::{Processes, Signals};
-pub use report::{Ending, InterfaceReport, Lateness, Report};
+pub use report::{Ending, FailedProgram, InterfaceReport, Lateness, Report};
 
 /// As `nice` counts.
 const HIGHEST_PRIORITY: i32 = -20;
@@ -122,15 +122,16 @@ pub fn run(
     let _ = rustix::process::setpriority_process(None, HIGHEST_PRIORITY);
     let ending = loop {
         if let Some(ending) = processes.ended(&signals) {
-            break ending;
+            break Ok(ending);
         }
-        carrier
-            .step(&signals, processes.deadline())
-            .map_err(|error| system("cannot carry packets", error))?;
+        if let Err(error) = carrier.step(&signals, processes.deadline()) {
+            break Err(system("cannot carry packets", error));
+        }
     };
+    // However it ended, no program goes on without its network.
     processes.stop(&mut || carrier.step(&signals, processes::soon()).is_ok());
     let dropped = namespaces.iter().map(Namespace::dropped).sum();
-    carrier.report(ending, dropped)
+    carrier.report(ending?, processes.failed(), dropped)
 }
 
 fn system(what: &'static str, error: io::Error) -> ShellError {

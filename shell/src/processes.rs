@@ -14,13 +14,13 @@ use std::time::{Duration, Instant};
 
 use nix::sys::prctl;
 use nix::sys::signal::{Signal, kill, killpg};
-use nix::sys::wait::waitpid;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{flag, low_level::pipe};
 
 use crate::namespace::Namespace;
-use crate::{Ending, Place, ShellError, system};
+use crate::{Ending, FailedProgram, Place, ShellError, system};
 
 /// Programs that are asked to end get so long before they are killed.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -75,11 +75,19 @@ pub(crate) fn find(name: &str) -> Result<(), ShellError> {
 /// The programs: the first one, whose end ends the session, and the others.
 pub(crate) struct Processes {
     first: Child,
-    others: Vec<Child>,
+    others: Vec<Other>,
+    /// Those of the others that have failed.
+    failed: Vec<FailedProgram>,
     /// Children that this process had before.
     earlier: BTreeSet<Pid>,
     /// The signal that asked for the end, and when programs are killed.
     asked: Option<(u8, Instant)>,
+}
+
+/// A program beside the first.
+struct Other {
+    node: String,
+    child: Child,
 }
 
 impl Processes {
@@ -89,21 +97,21 @@ impl Processes {
             let (name, arguments) = place.command.as_ref()?.split_first()?;
             let mut command = Command::new(name);
             command.args(arguments).env("ANABRANCH_NODE", &place.node);
-            Some((command, namespace))
+            Some((command, namespace, &place.node))
         });
         let mut commands: Vec<_> = with_commands.collect();
         let failed = |error| system("cannot start the program", error);
         let earlier = children();
         // Child processes that a program leaves become children of this process, so that they end with the session.
         prctl::set_child_subreaper(true).map_err(|error| failed(error.into()))?;
-        let (mut first, namespace) = commands.remove(0);
+        let (mut first, namespace, _) = commands.remove(0);
         let mut others = Vec::new();
-        for (mut command, namespace) in commands {
+        for (mut command, namespace, node) in commands {
             // Standard output is the first program's alone, so that it can be piped.
             let output = io::stderr().as_fd().try_clone_to_owned().map_err(failed)?;
             command.stdin(Stdio::null()).stdout(output).process_group(0);
             match namespace.enter(move || command.spawn()) {
-                Ok(child) => others.push(child),
+                Ok(child) => others.push(Other { node: node.clone(), child }),
                 Err(error) => {
                     end_all(&mut others, Signal::SIGKILL);
                     return Err(failed(error));
@@ -111,7 +119,7 @@ impl Processes {
             }
         }
         match namespace.enter(move || first.spawn()) {
-            Ok(first) => Ok(Processes { first, others, earlier, asked: None }),
+            Ok(first) => Ok(Processes { first, others, failed: Vec::new(), earlier, asked: None }),
             Err(error) => {
                 end_all(&mut others, Signal::SIGKILL);
                 Err(failed(error))
@@ -129,6 +137,15 @@ impl Processes {
                 self.tell_first(Signal::SIGTERM);
             }
         }
+        self.others.retain_mut(|other| match other.child.try_wait() {
+            Ok(Some(status)) => {
+                if !status.success() {
+                    self.failed.push(FailedProgram { node: other.node.clone(), status: number(status) });
+                }
+                false
+            }
+            _ => true,
+        });
         if let Ok(Some(status)) = self.first.try_wait() {
             return Some(self.asked.map_or_else(|| exit(status), |(signal, _)| Ending::Signal(signal)));
         }
@@ -151,11 +168,21 @@ impl Processes {
     pub(crate) fn stop(&mut self, carry: &mut dyn FnMut() -> bool) {
         self.tell_first(Signal::SIGTERM);
         end_all(&mut self.others, Signal::SIGTERM);
+        let untold = |pid: &Pid| {
+            self.others
+                .iter()
+                .map(|other| &other.child)
+                .chain([&self.first])
+                .all(|child| child.id() as i32 != pid.as_raw())
+        };
+        for orphan in self.left().into_iter().filter(untold) {
+            let _ = kill(orphan, Signal::SIGTERM);
+        }
         let until = Instant::now() + PATIENCE;
-        while Instant::now() < until && !self.all_ended() && carry() {}
+        while Instant::now() < until && !self.left().is_empty() && carry() {}
         // The children of children that end become ours, so it takes several rounds.
         loop {
-            let left: Vec<Pid> = children().difference(&self.earlier).copied().collect();
+            let left = self.left();
             if left.is_empty() {
                 break;
             }
@@ -166,9 +193,16 @@ impl Processes {
         }
     }
 
-    fn all_ended(&mut self) -> bool {
-        let mut all = self.others.iter_mut().chain([&mut self.first]);
-        all.all(|child| !matches!(child.try_wait(), Ok(None)))
+    /// The programs that have failed so far, but for the first.
+    pub(crate) fn failed(&self) -> Vec<FailedProgram> {
+        self.failed.clone()
+    }
+
+    /// The children that have not ended, those that ended children have left among them.
+    fn left(&self) -> Vec<Pid> {
+        let alive =
+            |child: &Pid| matches!(waitpid(*child, Some(WaitPidFlag::WNOHANG)), Ok(WaitStatus::StillAlive));
+        children().difference(&self.earlier).copied().filter(alive).collect()
     }
 
     fn tell_first(&mut self, signal: Signal) {
@@ -179,8 +213,8 @@ impl Processes {
 }
 
 /// Sends a signal to the process groups of programs beside the first.
-fn end_all(others: &mut [Child], signal: Signal) {
-    for child in others {
+fn end_all(others: &mut [Other], signal: Signal) {
+    for Other { child, .. } in others {
         if let Ok(None) = child.try_wait() {
             let _ = killpg(Pid::from_raw(child.id() as i32), signal);
         }
@@ -202,6 +236,10 @@ pub(crate) fn soon() -> Option<Instant> {
 
 /// The exit status as a shell reports it.
 fn exit(status: ExitStatus) -> Ending {
+    Ending::Exit(number(status))
+}
+
+fn number(status: ExitStatus) -> u8 {
     let signal = status.signal().map_or(1, |signal| 128 + signal);
-    Ending::Exit(status.code().unwrap_or(signal) as u8)
+    status.code().unwrap_or(signal) as u8
 }

@@ -12,6 +12,8 @@ const LATE: f64 = 1e-3;
 pub struct Report {
     /// How it ended.
     pub ending: Ending,
+    /// The programs beside the first that failed before the session ended.
+    pub failed: Vec<FailedProgram>,
     /// The interfaces of the nodes with programs.
     pub interfaces: Vec<InterfaceReport>,
     /// How much later than in the simulation packets reached programs.
@@ -34,6 +36,15 @@ pub enum Ending {
     Exit(u8),
     /// A signal of this number asked for the end.
     Signal(u8),
+}
+
+/// A program beside the first that failed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct FailedProgram {
+    /// Its node.
+    pub node: String,
+    /// Its exit status, as a shell reports it.
+    pub status: u8,
 }
 
 /// An interface of a node with a program.
