@@ -14,7 +14,7 @@ mod sctp;
 mod sctp_proto;
 
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{BufWriter, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -88,7 +88,8 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(text) => {
-            println!("{}", text.trim_end());
+            // Who reads may have gone.
+            let _ = writeln!(std::io::stdout(), "{}", text.trim_end());
             ExitCode::SUCCESS
         }
         Err((status, message)) => {
