@@ -146,6 +146,20 @@ fn a_file_survives_the_loss_of_either_kind() {
     }
 }
 
+/// The own interface carries smaller packets from now on. The system says so: the path goes on with smaller packets, and what is under way
+/// goes again in fragments. Without that, every packet that is too large is lost until timeouts have shown it.
+#[test]
+fn a_smaller_mtu_of_the_own_interface_is_heard_of() {
+    let _alone = alone();
+    let Some(network) = Network::new("a_smaller_mtu_of_the_own_interface_is_heard_of") else { return };
+    let smaller = first_link(Cut::Mtu(1300));
+    let (result, seconds) = send_and_cut(&network, address, Some(smaller), &["--set", "mtu_discovery=false"]);
+    let first = &result["paths"][0];
+    assert!(first["pmdcs"].as_u64().is_some_and(|largest| largest <= 1300 - 40), "{result}");
+    assert!(first["state"] == "active" && first["share"].as_f64() > Some(0.9), "{result}");
+    assert!(seconds < 10.0, "{seconds} s, {result}");
+}
+
 /// Concurrent multipath transfer to a listener that was told nothing of it carries what both links do. A machine that does
 /// something else for a moment takes from either: it has to be right once in four times.
 #[test]
@@ -196,7 +210,8 @@ fn a_file_by_cmt_survives_the_loss_of_a_path() {
     }
 }
 
-/// The same recording with every SACK from the peer's other address.
+/// The same recording with every SACK from the peer's other address, but for those in packets with user data: where that comes from
+/// decides where its own SACK goes.
 fn crossed(recording: &str) -> String {
     let others = [address(1, 0).to_string(), address(1, 1).to_string()];
     let mut sacks = 0;
@@ -205,8 +220,10 @@ fn crossed(recording: &str) -> String {
         let mut line: Value = serde_json::from_str(line).expect("JSON");
         if let Some(packet) = line.pointer_mut("/call/packet") {
             let bytes = packet["bytes"].as_str().map(|bytes| BASE64_STANDARD.decode(bytes).expect("base64"));
-            // The first chunk stands after 12 bytes; 3 is a SACK.
-            let sack = bytes.is_some_and(|bytes| bytes.get(12) == Some(&3));
+            // The first chunk stands after 12 bytes; 3 is a SACK. Bytes 2 and 3 of a chunk are its length.
+            let length = |bytes: &[u8]| usize::from(bytes[14]) << 8 | usize::from(bytes[15]);
+            let alone = |bytes: Vec<u8>| bytes[12] == 3 && bytes.len() == 12 + length(&bytes);
+            let sack = bytes.is_some_and(alone);
             sacks += u32::from(sack);
             if sack {
                 let from = packet["from"].as_str().expect("an address");
