@@ -79,7 +79,8 @@ impl Transport {
     /// The settings of the protocol, `KEY=VALUE`.
     fn settings(&self) -> Vec<String> {
         let route = self.retransmit.iter().map(|policy| format!("retransmit={policy}"));
-        let own = ["mtu_discovery=true", "rehome=true", "fill_packets=true"];
+        // As many streams as may come in: a stream that is not used costs nothing.
+        let own = ["mtu_discovery=true", "rehome=true", "fill_packets=true", "outbound_streams=1024"];
         let own = own.into_iter().chain(self.cmt.then_some("cmt=true"));
         own.map(str::to_owned).chain(self.set.iter().cloned()).chain(route).collect()
     }

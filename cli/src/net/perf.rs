@@ -14,7 +14,7 @@ use super::perf_report::{Run, report};
 use super::record::{Carried, Changes, Intervals, trace};
 use super::setup::{Client, waiting};
 use super::traced::{Recorded, Traces};
-use super::{Interrupts, end, in_runtime, leave};
+use super::{Interrupts, in_runtime, leave, read_away};
 use crate::output::{fail, note, print, refuse};
 use crate::place::Places;
 
@@ -104,16 +104,13 @@ pub(crate) fn perf(arguments: &Arguments) -> u8 {
         Ok(recorded) => recorded,
         Err(status) => return status,
     };
-    let status = in_runtime(async |interrupts: &mut Interrupts| {
-        match connect(arguments, &recorded, interrupts).await {
+    in_runtime(async |interrupts: &mut Interrupts| {
+        let status = match connect(arguments, &recorded, interrupts).await {
             Ok(streams) => run(arguments, &streams, interrupts).await,
             Err(status) => status,
-        }
-    });
-    match recorded.map_or(Ok(()), |recorded| recorded.finish(&arguments.traces)) {
-        Ok(()) => status,
-        Err(unwritten) => unwritten,
-    }
+        };
+        Recorded::end(recorded, &arguments.traces, interrupts, status).await
+    })
 }
 
 impl Arguments {
@@ -135,11 +132,38 @@ async fn connect(
 ) -> Result<Vec<Arc<Stream>>, u8> {
     let mut streams = Vec::new();
     for _ in 0..arguments.parallel {
-        let (endpoint, association) =
-            arguments.client.connect(recorded.as_ref().map(Recorded::tape), interrupts).await?;
-        streams.push(Arc::new(Stream { endpoint, association, tally: PerfProgress::default() }));
+        match arguments.client.connect(recorded.as_ref().map(Recorded::tape), interrupts).await {
+            Ok((endpoint, association)) => {
+                streams.push(Arc::new(Stream { endpoint, association, tally: PerfProgress::default() }));
+            }
+            Err(status) => {
+                // The listener would keep those that are up for minutes.
+                end_all(&streams, interrupts).await;
+                return Err(status);
+            }
+        }
     }
     Ok(streams)
+}
+
+/// Ends all associations at once: gracefully until the next signal, then by an abort. Waits until the last packets have left.
+async fn end_all(streams: &[Arc<Stream>], interrupts: &mut Interrupts) {
+    let mut ending = JoinSet::new();
+    for stream in streams.iter().cloned() {
+        ending.spawn(async move {
+            tokio::select! {
+                _ = stream.association.close() => {}
+                never = read_away(&stream.association) => match never {},
+            }
+        });
+    }
+    tokio::select! {
+        () = async { while ending.join_next().await.is_some() {} } => {}
+        _ = interrupts.next() => streams.iter().for_each(|stream| stream.association.abort()),
+    }
+    for stream in streams {
+        leave(&stream.endpoint).await;
+    }
 }
 
 async fn run(arguments: &Arguments, streams: &[Arc<Stream>], interrupts: &mut Interrupts) -> u8 {
@@ -173,10 +197,7 @@ async fn run(arguments: &Arguments, streams: &[Arc<Stream>], interrupts: &mut In
     let trace = trace(&intervals.list, arguments.reverse, arguments.seconds);
     let run = Run { streams, intervals: intervals.list, changes: changes.list, complete: ended.is_ok() };
     let printed = report(arguments, &run);
-    for stream in streams {
-        end(&stream.association, interrupts).await;
-        leave(&stream.endpoint).await;
-    }
+    end_all(streams, interrupts).await;
     if let Some(file) = &arguments.record
         && let Err(error) = std::fs::write(file, trace)
     {

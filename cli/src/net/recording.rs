@@ -242,6 +242,8 @@ struct Writer {
     out: BufWriter<File>,
     settings: Vec<String>,
     listening: bool,
+    /// Whether there is an endpoint.
+    begun: bool,
     polls: u64,
     sent: u64,
     at: u64,
@@ -274,12 +276,18 @@ impl Recording {
     pub(super) fn begin(file: &Path, settings: Vec<String>, listening: bool) -> io::Result<Recording> {
         let out = BufWriter::new(File::create(file)?);
         let hash = Sha256::new();
-        let writer = Writer { out, settings, listening, polls: 0, sent: 0, at: 0, hash, failed: None };
+        let (begun, failed) = (false, None);
+        let writer = Writer { out, settings, listening, begun, polls: 0, sent: 0, at: 0, hash, failed };
         Ok(Recording(Arc::new(Mutex::new(writer))))
     }
 
     fn lock(&self) -> MutexGuard<'_, Writer> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether there was an endpoint to be recorded.
+    pub(super) fn has_begun(&self) -> bool {
+        self.lock().begun
     }
 
     /// Ends the recording. Reports whether anything could not be written.
@@ -297,6 +305,7 @@ impl Recording {
 impl Tape for Recording {
     fn begin(&mut self, config: &Config, seed: &[u8; 32]) {
         let mut writer = self.lock();
+        writer.begun = true;
         let head = Head {
             recording: FORMAT,
             program: env!("CARGO_PKG_VERSION").to_owned(),

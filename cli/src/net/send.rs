@@ -1,7 +1,8 @@
 //! `anabranch send`: sends a file to a listener.
 
 use std::convert::Infallible;
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anabranch_net::service::{Failure, SendError, SentFile, announcement, send_file};
@@ -70,10 +71,9 @@ enum Outcome {
 
 /// Sends the file and returns the exit status.
 pub(crate) fn send(arguments: &Arguments) -> u8 {
-    let size = match std::fs::metadata(&arguments.file) {
-        Ok(metadata) if metadata.is_file() => metadata.len(),
-        Ok(_) => return refuse(format!("{}: not a regular file", arguments.file.display())),
-        Err(error) => return refuse(format!("{}: {error}", arguments.file.display())),
+    let size = match size(&arguments.file) {
+        Ok(size) => size,
+        Err(why) => return refuse(format!("{}: {why}", arguments.file.display())),
     };
     let record = arguments.record.as_ref();
     if let Err(status) =
@@ -86,18 +86,29 @@ pub(crate) fn send(arguments: &Arguments) -> u8 {
         Err(status) => return status,
     };
     let tape = recorded.as_ref().map(Recorded::tape);
-    let status = in_runtime(async |interrupts: &mut Interrupts| {
-        match arguments.client.connect(tape, interrupts).await {
+    in_runtime(async |interrupts: &mut Interrupts| {
+        let status = match arguments.client.connect(tape, interrupts).await {
             Ok((endpoint, association)) => {
                 transfer(arguments, size, &endpoint, &association, interrupts).await
             }
             Err(status) => status,
-        }
-    });
-    match recorded.map_or(Ok(()), |recorded| recorded.finish(&arguments.traces)) {
-        Ok(()) => status,
-        Err(unwritten) => unwritten,
+        };
+        Recorded::end(recorded, &arguments.traces, interrupts, status).await
+    })
+}
+
+/// Bytes of a file that can be sent, or why it cannot.
+fn size(file: &Path) -> Result<u64, String> {
+    let metadata = std::fs::metadata(file).map_err(|error| error.to_string())?;
+    if !metadata.is_file() {
+        return Err("not a regular file".to_owned());
     }
+    if file.file_name().is_none_or(|name| name.to_str().is_none()) {
+        return Err("its name is not UTF-8, so the other end cannot give it that name; rename it".to_owned());
+    }
+    // Whether it may be read.
+    File::open(file).map_err(|error| error.to_string())?;
+    Ok(metadata.len())
 }
 
 async fn transfer(
@@ -136,6 +147,8 @@ async fn transfer(
     };
     let seconds = begun.elapsed().as_secs_f64();
     intervals.close(&carried());
+    // The view has to be gone before the end: while it reads the keys, a second Ctrl-C is no signal.
+    live.finish();
     match &outcome {
         // What has not left yet would be sent for nothing.
         Outcome::Failed(SendError::Failure(Failure::Refused(_)) | SendError::Verdict { .. }) => {
@@ -143,7 +156,6 @@ async fn transfer(
         }
         _ => end(association, interrupts).await,
     }
-    live.finish();
     let told = TransferRecord { seconds, size, intervals: intervals.list, changes: changes.list };
     let status = report(arguments, &outcome, &told, endpoint, association);
     leave(endpoint).await;
@@ -228,7 +240,7 @@ fn report(
             _ => None,
         };
         let printed = print_json(&json!({
-            "file": arguments.file,
+            "file": file.to_string(),
             "bytes": size,
             "arrived": arrived,
             "complete": problem.is_none(),

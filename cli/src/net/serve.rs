@@ -15,10 +15,11 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::log::{Format, Journal};
+use super::places::each_once;
 use super::setup::refuse_bind;
 use super::traced::{Recorded, Traces};
 use super::{Interrupts, Transport, in_runtime, leave};
-use crate::INTERRUPTED;
+use crate::FAILED;
 use crate::output::{fail, refuse};
 
 /// The arguments of `anabranch serve`.
@@ -88,39 +89,32 @@ pub(crate) fn serve(arguments: &Arguments) -> u8 {
         Err(status) => return status,
     };
     let tape = recorded.as_ref().map(Recorded::tape);
-    let status = in_runtime(async |interrupts: &mut Interrupts| {
+    in_runtime(async |interrupts: &mut Interrupts| {
         let bound = match tape {
             Some(tape) => Endpoint::record(options, Box::new(tape)),
             None => Endpoint::bind(options),
         };
-        match bound {
+        let status = match bound {
             Ok(endpoint) => {
                 let journal = Journal::begin(arguments.log, arguments.json);
                 accept(endpoint, inbox, journal, interrupts).await
             }
-            Err(error) => refuse_bind("--listen", &error),
-        }
-    });
-    match recorded.map_or(Ok(()), |recorded| recorded.finish(&arguments.traces)) {
-        Ok(()) => status,
-        Err(unwritten) => unwritten,
-    }
+            Err(error) => refuse_bind("--listen", &arguments.transport, &error),
+        };
+        Recorded::end(recorded, &arguments.traces, interrupts, status).await
+    })
 }
 
 fn read(arguments: &Arguments) -> Result<(Options, Option<Inbox>), u8> {
     let config = arguments.transport.config()?;
     let known = arguments.public || arguments.transport.key.is_some();
-    if let Some(open) = arguments.listen.iter().find(|ip| !ip.is_loopback() && !known) {
+    if let Some(open) = arguments.listen.iter().find(|ip| !ip.to_canonical().is_loopback() && !known) {
         return Err(refuse(format!(
             "--listen {open}: whoever reaches this address could send files here; give --key FILE, or --public \
              if that is wanted"
         )));
     }
-    let mut local = Vec::new();
-    for ip in &arguments.listen {
-        let expanded = if ip.is_unspecified() { addresses(*ip).map_err(fail)? } else { vec![*ip] };
-        local.extend(expanded);
-    }
+    let local = local(&arguments.listen)?;
     let (room, share) = limits(arguments)?;
     let inbox = arguments.receive_into.as_ref().map(|directory| {
         let created = std::fs::create_dir_all(directory);
@@ -133,6 +127,21 @@ fn read(arguments: &Arguments) -> Result<(Options, Option<Inbox>), u8> {
     let max_per_source = Some(arguments.max_per_source);
     let gso = !arguments.transport.no_gso;
     Ok((Options { config, local, carrier, max_per_source, gso, ..Options::default() }, inbox))
+}
+
+/// The local addresses, each once.
+fn local(listen: &[IpAddr]) -> Result<Vec<IpAddr>, u8> {
+    let mut local = Vec::new();
+    for ip in listen {
+        let found = if ip.is_unspecified() { addresses(*ip).map_err(fail)? } else { vec![*ip] };
+        if found.is_empty() {
+            return Err(refuse(format!(
+                "--listen {ip}: this host has only loopback and link-local addresses"
+            )));
+        }
+        local.extend(found);
+    }
+    each_once("--listen", &local)
 }
 
 /// The limits in bytes: for all files, and for the files of one source.
@@ -156,7 +165,7 @@ async fn accept(
 ) -> u8 {
     for (place, device) in endpoint.local() {
         if !journal.listening(place, &device) {
-            return INTERRUPTED;
+            return FAILED;
         }
     }
     let (stop, stopping) = watch::channel(Stop::Not);
@@ -175,7 +184,8 @@ async fn accept(
     let _ = stop.send(Stop::Gracefully);
     let ended = async |clients: &mut JoinSet<()>| while clients.join_next().await.is_some() {};
     tokio::select! {
-        () = ended(&mut clients) => {}
+        // Who comes now is told that nobody listens.
+        _ = async { tokio::join!(endpoint.close(), ended(&mut clients)) } => {}
         _ = interrupts.next() => {}
         () = sleep(FAREWELL) => {}
     }
@@ -255,7 +265,7 @@ fn told(served: &Result<Served, Failure>) -> (String, Value) {
             format!("measured: received {received} B, sent {sent} B"),
             json!({ "measured": { "here": received, "there": sent } }),
         ),
-        Ok(Served::Nothing) | Err(Failure::Stopped) => {
+        Ok(Served::Nothing) => {
             ("closed without a request".to_owned(), json!({ "why": "closed without a request" }))
         }
         Err(why) => (why.to_string(), json!({ "why": why.to_string() })),

@@ -1,6 +1,7 @@
 //! Sets up the association of a client, and reports what it waits for.
 
 use std::convert::Infallible;
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use anabranch_proto::wire::Cause;
 use anabranch_sim::scenario::duration;
 use tokio::time::sleep;
 
-use super::places::{PeerAddress, resolve, without_ports};
+use super::places::{PeerAddress, each_once, resolve, routed, without_ports};
 use super::recording::Recording;
 use super::{Interrupts, Transport, leave};
 use crate::output::{fail, note, refuse};
@@ -41,8 +42,16 @@ pub(super) fn waiting(text: &str) -> Result<Duration, String> {
         Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| "this is no time to wait".to_owned()),
         Err(_) => duration(text),
     };
-    read.and_then(|time| if time.is_zero() { Err("this is no time to wait".to_owned()) } else { Ok(time) })
+    match read? {
+        time if time.is_zero() => Err("this is no time to wait".to_owned()),
+        // Clocks do not count far enough.
+        time if time > LONGEST => Err("nobody waits longer than a year".to_owned()),
+        time => Ok(time),
+    }
 }
+
+/// A year.
+const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// The interval at which the wait is checked.
 const GLANCE: Duration = Duration::from_millis(200);
@@ -59,13 +68,24 @@ impl Client {
         if self.transport.raw {
             without_ports(&self.to)?;
         }
-        let to = resolve(&self.to, if self.transport.raw { 0 } else { self.transport.udp }).await?;
+        if self.transport.udp == 0 {
+            return Err(refuse("--udp 0: name the UDP port of the listener, 1 to 65535"));
+        }
+        let to = tokio::select! {
+            found = resolve(&self.to, if self.transport.raw { 0 } else { self.transport.udp }) => found?,
+            () = sleep(self.timeout) => {
+                let seconds = self.timeout.as_secs_f64();
+                return Err(fail(format!("--to: no answer from the name servers within {seconds} s (--timeout)")));
+            }
+            signal = interrupts.next() => return Err(signal),
+        };
+        let to = if self.from.is_empty() { routed(to) } else { to };
         let options = self.options(&to)?;
         let endpoint = match recording {
             None => Endpoint::bind(options),
             Some(recording) => Endpoint::record(options, Box::new(recording)),
         };
-        let endpoint = endpoint.map_err(|error| refuse_bind("--from", &error))?;
+        let endpoint = endpoint.map_err(|error| refuse_bind("--from", &self.transport, &error))?;
         let outcome = tokio::select! {
             connected = endpoint.connect(&to, self.transport.port) => connected.map_err(|error| {
                 fail(format!("no association with {}: {}", list(&to), self.why(&error)))
@@ -91,7 +111,7 @@ impl Client {
             // The given addresses may tell a route.
             false => Ok(Options { listen: false, ..Options::default() }),
         })?;
-        let local = if self.from.is_empty() { options.local } else { self.from.clone() };
+        let local = if self.from.is_empty() { options.local } else { each_once("--from", &self.from)? };
         let bind_devices = options.bind_devices && !local.iter().any(|own| to.contains(own));
         let (carrier, gso) = (self.transport.carrier(0), !self.transport.no_gso);
         Ok(Options { config, local, carrier, gso, bind_devices, ..options })
@@ -162,11 +182,18 @@ fn list(to: &[SocketAddr]) -> String {
 }
 
 /// Reports why a socket cannot be opened; returns the exit status.
-pub(super) fn refuse_bind(option: &str, error: &BindError) -> u8 {
-    match error {
-        BindError::Socket { address, error } if error.kind() == std::io::ErrorKind::AddrNotAvailable => {
-            refuse(format!("{option} {}: no interface of this host has it", address.ip()))
-        }
-        other => fail(other),
+pub(super) fn refuse_bind(option: &str, transport: &Transport, error: &BindError) -> u8 {
+    let BindError::Socket { address, error } = error else { return fail(error) };
+    let (ip, udp) = (address.ip(), address.port());
+    match error.kind() {
+        ErrorKind::AddrNotAvailable => refuse(format!("{option} {ip}: no interface of this host has it")),
+        ErrorKind::AddrInUse => fail(format!(
+            "--udp {udp}: another program has this port at {ip}; end it, or choose another port"
+        )),
+        ErrorKind::PermissionDenied if transport.raw => fail(format!(
+            "--raw: {error}; only root and programs with the capability CAP_NET_RAW may open raw sockets"
+        )),
+        ErrorKind::PermissionDenied => fail(format!("--udp {udp}: {error}; choose a port from 1024 on")),
+        _ => fail(format!("{option} {ip}: {error}")),
     }
 }

@@ -8,14 +8,16 @@ use std::path::{Path, PathBuf};
 use anabranch_sim::trace::Observer;
 use anabranch_sim::{PerfettoWriter, QlogWriter};
 
-use super::Transport;
+use tokio::sync::oneshot;
+
 use super::recording::Recording;
 use super::replay::observed;
-use crate::output::{fail, refuse};
-use crate::place::Places;
+use super::{Interrupts, Transport};
+use crate::output::{fail, note, refuse};
+use crate::place::{Places, complete, until_complete};
 
 /// The files for other programs.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub(crate) struct Traces {
     /// Write the events of this end to this file as qlog (JSON-SEQ; docs/qlog.md lists the event types)
     #[arg(long, value_name = "FILE")]
@@ -39,12 +41,12 @@ impl Traces {
         if let Some(file) = &self.qlog {
             let mut writer = QlogWriter::new(create("--qlog", file)?, title);
             observed(recording, &mut writer as &mut dyn Observer)?;
-            writer.finish().map_err(|error| unwritten(file, &error))?;
+            writer.finish().and_then(|()| complete(file)).map_err(|error| unwritten(file, &error))?;
         }
         if let Some(file) = &self.perfetto {
             let mut writer = PerfettoWriter::new(create("--perfetto", file)?, title);
             observed(recording, &mut writer as &mut dyn Observer)?;
-            writer.finish().map_err(|error| unwritten(file, &error))?;
+            writer.finish().and_then(|()| complete(file)).map_err(|error| unwritten(file, &error))?;
         }
         Ok(())
     }
@@ -63,7 +65,8 @@ impl Traces {
 }
 
 fn create(option: &str, file: &Path) -> Result<BufWriter<File>, u8> {
-    let created = File::create(file).map_err(|error| refuse(format!("{option} {}: {error}", file.display())));
+    let created = File::create(until_complete(file))
+        .map_err(|error| refuse(format!("{option} {}: {error}", file.display())));
     created.map(BufWriter::new)
 }
 
@@ -108,8 +111,41 @@ impl Recorded {
         self.recording.clone()
     }
 
+    /// Ends the recording of a command that returns `status`, if there is one, and writes the traces, until a signal comes. Returns the
+    /// exit status.
+    pub(super) async fn end(
+        recorded: Option<Recorded>,
+        traces: &Traces,
+        interrupts: &mut Interrupts,
+        status: u8,
+    ) -> u8 {
+        let Some(recorded) = recorded else { return status };
+        let temporary = (!recorded.kept).then(|| recorded.file.clone());
+        let (tell, told) = oneshot::channel();
+        let traces = traces.clone();
+        // Not a thread of the runtime, which would wait for its end.
+        std::thread::spawn(move || tell.send(recorded.finish(&traces)));
+        tokio::select! {
+            finished = told => match finished {
+                Ok(Ok(())) => status,
+                Ok(Err(unwritten)) => unwritten,
+                Err(_) => fail("the traces could not be written"),
+            },
+            signal = interrupts.next() => {
+                note("interrupted: the traces are not complete");
+                let _ = temporary.map(std::fs::remove_file);
+                signal
+            }
+        }
+    }
+
     /// Ends the recording and writes the traces; the exit status if that fails.
-    pub(super) fn finish(self, traces: &Traces) -> Result<(), u8> {
+    fn finish(self, traces: &Traces) -> Result<(), u8> {
+        if !self.recording.has_begun() {
+            // The command has ended before it had an endpoint, and has told why.
+            let _ = std::fs::remove_file(&self.file);
+            return Ok(());
+        }
         let ended = self.recording.finish().map_err(|error| unwritten(&self.file, &error));
         let written = ended.and_then(|()| traces.write(&self.file, &self.title));
         if !self.kept {

@@ -1,0 +1,315 @@
+//! What goes wrong when `serve`, `send` and `perf` are used, and what they make of it.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "real networks have real clocks")]
+
+#[path = "support/listener.rs"]
+mod listener;
+mod support;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use listener::Listener;
+use serde_json::Value;
+use support::{anabranch, command, skip, stderr};
+
+fn signal(process: &Child, which: &str) {
+    let sent = Command::new("kill").args([which, &process.id().to_string()]).status();
+    assert!(sent.expect("kill runs").success());
+}
+
+/// Waits for the end of a process, and kills it after so many seconds.
+fn ends_within(mut process: Child, seconds: u64) -> Output {
+    let begun = Instant::now();
+    while process.try_wait().expect("it can be asked").is_none() {
+        if begun.elapsed() > Duration::from_secs(seconds) {
+            process.kill().expect("it runs");
+            let output = process.wait_with_output().expect("it has ended");
+            panic!("it still runs after {seconds} s: {}", stderr(&output));
+        }
+        sleep(Duration::from_millis(20));
+    }
+    process.wait_with_output().expect("it has ended")
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).expect("it is there");
+    entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
+}
+
+fn refused(arguments: &[&str], part: &str) {
+    let output = anabranch(arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+    assert!(stderr(&output).contains(part), "{arguments:?}: {}", stderr(&output));
+}
+
+/// One of several associations is refused: the others end with it, so the listener has room for the next attempt.
+#[test]
+fn associations_end_when_one_of_several_is_refused() {
+    let listener = Listener::new(&["--max-per-source", "2"]);
+    let perf = |parallel: &str| {
+        let perf = listener.client("perf", &["--seconds", "0.1", "--parallel", parallel, "--json"]);
+        ends_within({ perf }.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs"), 30)
+    };
+    let output = perf("3");
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("too many associations"), "{}", stderr(&output));
+    assert_eq!(perf("2").status.code(), Some(0), "there is room again");
+}
+
+/// A stopped listener answers nothing. One signal more ends all associations of a measurement, however many.
+#[test]
+fn a_second_signal_ends_all_associations() {
+    let listener = Listener::new(&[]);
+    let perf = listener.client("perf", &["--seconds", "60", "--parallel", "3"]);
+    let perf = { perf }.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    sleep(Duration::from_millis(500));
+    signal(&listener.process, "-STOP");
+    signal(&perf, "-INT");
+    sleep(Duration::from_millis(500));
+    signal(&perf, "-INT");
+    assert_eq!(ends_within(perf, 10).status.code(), Some(130));
+    signal(&listener.process, "-CONT");
+}
+
+/// What ends before there is an endpoint leaves no recording and no empty trace, and says only its reason.
+#[test]
+fn what_never_began_leaves_nothing() {
+    let place = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| place.path().join(name).display().to_string();
+    fs::write(at("file"), "content").expect("a file");
+    let (file, record, qlog) = (at("file"), at("transfer.jsonl"), at("transfer.sqlog"));
+    for (to, more, status) in [("no.such.host.invalid", "127.0.0.1", 1), ("127.0.0.1", "192.0.2.77", 2)] {
+        let output =
+            anabranch(&["send", &file, "--to", to, "--from", more, "--record", &record, "--qlog", &qlog]);
+        assert_eq!(output.status.code(), Some(status), "{}", stderr(&output));
+        assert_eq!(stderr(&output).lines().count(), 1, "{}", stderr(&output));
+        assert_eq!(names(place.path()), ["file"]);
+    }
+    let serve = ["serve", "--listen", "192.0.2.77", "--public", "--qlog", &qlog];
+    let output = anabranch(&serve);
+    assert_eq!((output.status.code(), stderr(&output).lines().count()), (Some(2), 1), "{}", stderr(&output));
+    assert_eq!(names(place.path()), ["file"]);
+}
+
+/// A listener that refuses an association still writes its traces.
+#[test]
+fn a_refused_association_can_be_replayed() {
+    let place = tempfile::tempdir().expect("a directory");
+    let qlog = place.path().join("served.sqlog");
+    let mut listener = Listener::new(&["--max-per-source", "1", "--qlog", &qlog.display().to_string()]);
+    let perf = listener.client("perf", &["--seconds", "0.1", "--parallel", "2"]).output();
+    assert_eq!(perf.expect("it runs").status.code(), Some(1));
+    signal(&listener.process, "-INT");
+    assert_eq!(listener.process.wait().expect("it ends").code(), Some(130));
+    assert!(fs::read_to_string(&qlog).expect("it was written").lines().count() > 5);
+}
+
+/// Whoever comes while a listener ends is told at once that nobody listens.
+#[test]
+fn a_listener_that_ends_accepts_nobody() {
+    let listener = Listener::new(&[]);
+    let busy = listener.client("perf", &["--seconds", "60"]);
+    let mut busy = { busy }.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it runs");
+    sleep(Duration::from_millis(500));
+    // Its association does not end while it is stopped.
+    signal(&busy, "-STOP");
+    signal(&listener.process, "-INT");
+    sleep(Duration::from_millis(300));
+    let late = listener.client("perf", &["--seconds", "0.1"]);
+    let late = { late }.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let output = ends_within(late, 3);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the peer refused or aborted"), "{}", stderr(&output));
+    busy.kill().and_then(|()| busy.wait()).expect("it can be ended");
+}
+
+/// In the view on the terminal Ctrl-C is a key. The second one has to be heard too, while a peer that answers nothing is waited for.
+#[test]
+fn a_second_ctrl_c_ends_a_transfer_that_is_watched() {
+    const NAME: &str = "a_second_ctrl_c_ends_a_transfer_that_is_watched";
+    let works = |output: Output| output.status.success();
+    if !Command::new("script").args(["-qec", "true", "/dev/null"]).output().is_ok_and(works) {
+        return skip(NAME, "there is no script(1)");
+    }
+    let place = tempfile::tempdir().expect("a directory");
+    let inbox = place.path().join("inbox");
+    let listener = Listener::into(&inbox, &["--max-size", "100 GB"]);
+    let file = place.path().join("endless");
+    fs::File::create(&file).and_then(|file| file.set_len(8_000_000_000)).expect("a sparse file");
+    let (program, port) = (env!("CARGO_BIN_EXE_anabranch"), &listener.port);
+    let send = format!("{program} send {} --to 127.0.0.1 --udp {port} --watch", file.display());
+    let mut terminal = Command::new("script");
+    terminal.args(["-qec", &send, "/dev/null"]).env("TERM", "xterm").stdin(Stdio::piped());
+    let mut terminal = terminal.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let (mut keys, mut screen) =
+        (terminal.stdin.take().expect("a pipe"), terminal.stdout.take().expect("a pipe"));
+    // What is drawn is read, or the program would wait for room.
+    std::thread::spawn(move || std::io::copy(&mut screen, &mut std::io::sink()));
+    sleep(Duration::from_millis(1500));
+    signal(&listener.process, "-STOP");
+    for _ in 0..2 {
+        keys.write_all(b"\x03").and_then(|()| keys.flush()).expect("a terminal");
+        sleep(Duration::from_millis(700));
+    }
+    assert_eq!(ends_within(terminal, 10).status.code(), Some(130));
+    signal(&listener.process, "-CONT");
+}
+
+/// Name servers that do not answer: --timeout holds for them, and a signal ends the wait.
+#[test]
+fn name_servers_are_not_waited_for_without_end() {
+    const NAME: &str = "name_servers_are_not_waited_for_without_end";
+    let place = tempfile::tempdir().expect("a directory");
+    let (servers, file) = (place.path().join("resolv.conf"), place.path().join("file"));
+    fs::write(&servers, "nameserver 192.0.2.1\n").expect("a file");
+    fs::write(&file, "content").expect("a file");
+    // A network of which nothing answers.
+    let script = "mount --bind \"$1\" /etc/resolv.conf && ip link add nowhere type veth peer name void && ip link set void up \
+        && ip address add 192.0.2.2/24 dev nowhere && ip link set nowhere up && ip neighbour add 192.0.2.1 lladdr 02:00:00:00:00:01 dev nowhere \
+        && echo ready && shift && exec \"$@\"";
+    let send = |timeout: &str| {
+        let mut send = Command::new("unshare");
+        send.args(["-mn", "sh", "-c", script, "sh"])
+            .arg(&servers)
+            .args([env!("CARGO_BIN_EXE_anabranch"), "send"]);
+        send.arg(&file).args(["--to", "host.example", "--timeout", timeout]);
+        send.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
+    };
+    let ready = |process: &mut Child| {
+        let mut said = [0; 6];
+        process.stdout.as_mut().is_some_and(|out| out.read_exact(&mut said).is_ok())
+    };
+    let Ok(mut first) = send("500ms") else { return skip(NAME, "no unshare (Debian: util-linux)") };
+    if !ready(&mut first) {
+        let _ = first.wait();
+        return skip(NAME, "only root may make such a network");
+    }
+    let output = ends_within(first, 4);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("no answer from the name servers within 0.5 s (--timeout)"),
+        "{}",
+        stderr(&output)
+    );
+    let mut second = send("1h").expect("it runs");
+    assert!(ready(&mut second));
+    sleep(Duration::from_millis(500));
+    signal(&second, "-INT");
+    assert_eq!(ends_within(second, 2).status.code(), Some(130));
+}
+
+/// Addresses that are given twice or in another form are one; what cannot be used is refused by its option.
+#[test]
+fn addresses_and_ports_are_what_is_meant() {
+    let place = tempfile::tempdir().expect("a directory");
+    let file = place.path().join("file");
+    fs::write(&file, "content").expect("a file");
+    let inbox = place.path().join("inbox");
+    let mut listener = Listener::into(&inbox, &["--listen", "127.0.0.1,::ffff:127.0.0.1,127.0.0.1"]);
+    let output = listener.send(&file, &["--from", "127.0.0.1,127.0.0.1", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let told: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(told["paths"].as_array().map(Vec::len), Some(1), "{told}");
+    assert!(listener.line().ends_with("file, 7 bytes"));
+    let shown = file.display().to_string();
+    fs::rename(&file, place.path().join("again")).expect("it is there");
+    let again = place.path().join("again").display().to_string();
+    let mapped = anabranch(&["send", &again, "--to", &format!("[::ffff:127.0.0.1]:{}", listener.port)]);
+    assert_eq!(mapped.status.code(), Some(0), "{}", stderr(&mapped));
+    let taken = anabranch(&["serve", "--udp", &listener.port]);
+    let message = format!("--udp {}: another program has this port at 127.0.0.1", listener.port);
+    assert!(taken.status.code() == Some(1) && stderr(&taken).contains(&message), "{}", stderr(&taken));
+    fs::write(&shown, "content").expect("a file");
+    refused(
+        &["send", &shown, "--to", "127.0.0.1", "--udp", "0"],
+        "--udp 0: name the UDP port of the listener",
+    );
+    refused(&["send", &shown, "--to", "127.0.0.1:0"], "`0` is no UDP port");
+    refused(&["send", &shown, "--to", "127.0.0.1", "--interval", "1e19"], "nobody waits longer than a year");
+}
+
+/// A host without a network of its own: no interface for `0.0.0.0`, and of several addresses only some have routes.
+#[test]
+fn what_has_no_route_is_told_by_its_option() {
+    const NAME: &str = "what_has_no_route_is_told_by_its_option";
+    let place = tempfile::tempdir().expect("a directory");
+    let file = place.path().join("file");
+    fs::write(&file, "content").expect("a file");
+    let within = |arguments: &[&str]| {
+        let mut inside = Command::new("unshare");
+        inside.args([
+            "-n",
+            "sh",
+            "-c",
+            "ip link set lo up && exec \"$@\"",
+            "sh",
+            env!("CARGO_BIN_EXE_anabranch"),
+        ]);
+        inside.args(arguments).stdin(Stdio::null()).output()
+    };
+    if !within(&["--version"]).is_ok_and(|output| output.status.success()) {
+        return skip(NAME, "only root may make such a network");
+    }
+    let told = within(&["serve", "--listen", "0.0.0.0", "--public"]).expect("it runs");
+    assert_eq!(told.status.code(), Some(2), "{}", stderr(&told));
+    assert!(stderr(&told).contains("--listen 0.0.0.0: this host has only loopback"), "{}", stderr(&told));
+    let send = ["send", &file.display().to_string(), "--timeout", "1s", "--to"];
+    let told = within(&[&send[..], &["127.0.0.1,192.0.2.1"]].concat()).expect("it runs");
+    let said = stderr(&told);
+    assert!(said.contains("--to 192.0.2.1: no way leads there from this host"), "{said}");
+    assert!(said.contains("no association with 127.0.0.1:9899: nothing listens there"), "{said}");
+    let told = within(&[&send[..], &["192.0.2.1"]].concat()).expect("it runs");
+    assert!(stderr(&told).contains("no way leads to 192.0.2.1"), "{}", stderr(&told));
+}
+
+/// A path need not be UTF-8; the name that the other end gives the file has to be.
+#[test]
+fn names_that_are_no_text() {
+    let place = tempfile::tempdir().expect("a directory");
+    let odd = place.path().join(OsStr::from_bytes(b"odd\xff"));
+    fs::create_dir(&odd).expect("a directory");
+    fs::write(odd.join("file"), "content").expect("a file");
+    fs::write(odd.join(OsStr::from_bytes(b"\xfe")), "content").expect("a file");
+    let mut listener = Listener::into(&place.path().join("inbox"), &[]);
+    let output = listener.send(&odd.join("file"), &["--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let told: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert!(told["complete"] == true && told["file"].is_string(), "{told}");
+    assert!(listener.line().ends_with("file, 7 bytes"));
+    let output = listener.send(&odd.join(OsStr::from_bytes(b"\xfe")), &[]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("its name is not UTF-8"), "{}", stderr(&output));
+}
+
+/// A listener whose output cannot be written was not interrupted.
+#[test]
+fn a_listener_that_cannot_say_where_it_listens_fails() {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux");
+    let serve =
+        command(&["serve", "--udp", "0"]).stdout(full).stderr(Stdio::piped()).spawn().expect("it runs");
+    let output = ends_within(serve, 10);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("cannot write the results"), "{}", stderr(&output));
+}
+
+/// A hundred streams both ways, though either end would offer fewer by itself.
+#[test]
+fn a_measurement_has_the_streams_that_it_asks_for() {
+    let listener = Listener::new(&[]);
+    let output = listener.client("perf", &["--seconds", "0.1", "--streams", "100", "--json"]).output();
+    let output = output.expect("it runs");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let few =
+        listener.client("perf", &["--seconds", "0.1", "--streams", "100", "--set", "outbound_streams=9"]);
+    let output = { few }.output().expect("it runs");
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let message = "100 streams were asked for, and the two ends have agreed on 9";
+    assert!(stderr(&output).contains(message), "{}", stderr(&output));
+}
