@@ -4,7 +4,8 @@
 //! of the devices, gives them to [`anabranch_sim::Live`], which carries them through the same links as in a simulation, and writes each
 //! to the device where it arrives, at its time. The only clock is here.
 //!
-//! Nothing outlives a session: a namespace and its devices end with the last process and file that hold them, however the session ends.
+//! Nothing has to be removed after a session: a namespace and its devices end with the last process and file that hold them. Only a session that is
+//! killed by SIGKILL leaves its programs, without devices.
 
 #![allow(clippy::disallowed_types, reason = "programs have real clocks")]
 
