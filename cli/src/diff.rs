@@ -10,7 +10,7 @@ use anabranch_sim::RunOptions;
 use serde_json::json;
 
 use crate::output::{fail, print, print_json, refuse_scenario};
-use crate::run::{check, read_point};
+use crate::run::{check, read_point, seed};
 use crate::simulate::{NoResult, no_result};
 use crate::{DONE, FAILED};
 
@@ -32,10 +32,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "KEY=VALUE")]
     set_b: Vec<String>,
     /// The seed of the first run, instead of the file's
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = seed)]
     seed_a: Option<u64>,
     /// The seed of the second run, instead of the file's
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = seed)]
     seed_b: Option<u64>,
     /// Print JSON
     #[arg(long)]

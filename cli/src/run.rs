@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use anabranch_lab::grid::{self, Point, Variation};
 use anabranch_lab::report::Format;
-use anabranch_proto::{Policies, Time};
+use anabranch_proto::{ConfigWarning, Policies, Time};
 use anabranch_sim::capture::Snap;
 use anabranch_sim::results::RunResult;
-use anabranch_sim::scenario::{Document, Scenario};
+use anabranch_sim::scenario::Document;
 
 use crate::msc::Between;
 use crate::output::{fail, note, print, print_json, refuse, refuse_scenario, warn};
@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     /// The scenario: a TOML file (docs/scenario.md; `anabranch keys`)
     file: PathBuf,
     /// The random seed [default: the seed in the file]
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = seed)]
     seed: Option<u64>,
     /// Run with N consecutive seeds. The table shows the mean, 95 % interval and standard
     /// deviation
@@ -124,6 +124,11 @@ pub(crate) fn pictured(text: &str) -> Result<PathBuf, String> {
         Some(_) => Ok(file),
         None => Err("the extension must say which format: .svg, .png or .pdf".to_owned()),
     }
+}
+
+/// A seed: any whole number that has room.
+pub(crate) fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("a seed is a whole number from 0 to {}", u64::MAX))
 }
 
 /// The least that is written of each packet: the headers of IPv4 and TCP, or of IPv4, SCTP and its first chunk.
@@ -276,16 +281,18 @@ pub(crate) fn check(points: &[Point]) -> Result<(), u8> {
     for point in points {
         simulate::check(point).map_err(|why| tell(&why))?;
     }
-    let warnings: BTreeSet<String> = points.iter().flat_map(|point| warnings(&point.scenario)).collect();
+    let warnings: BTreeSet<String> = points.iter().flat_map(warnings).collect();
     warnings.iter().for_each(warn);
     Ok(())
 }
 
-/// The harmful settings of a scenario's flows.
-fn warnings(scenario: &Scenario) -> impl Iterator<Item = String> {
-    scenario.flows.iter().flat_map(|flow| {
+/// The harmful settings of the flows of a point's scenario, each with its place.
+fn warnings(point: &Point) -> impl Iterator<Item = String> {
+    point.scenario.flows.iter().flat_map(|flow| {
         let warnings = flow.sctp().map_or(Vec::new(), |sctp| sctp.config.warnings());
-        warnings.into_iter().map(|warning| format!("flow.{}.sctp.{warning}", flow.name))
+        warnings.into_iter().map(|ConfigWarning { key, why }| {
+            point.document.error(&format!("flow.{}.sctp.{key}", flow.name), why).to_string()
+        })
     })
 }
 

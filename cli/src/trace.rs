@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anabranch_lab::statistics::quantile;
+use anabranch_proto::written;
 use anabranch_sim::scenario::{self, Trace};
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::json;
@@ -62,14 +63,14 @@ pub(crate) fn trace(arguments: &Arguments) -> u8 {
     };
     if arguments.window.is_zero() || arguments.window > trace.period() {
         return refuse(format!(
-            "--window must be above 0 and at most {:?}, the length of the trace",
-            trace.period()
+            "--window must be above 0 and at most {}, the length of the trace",
+            written(trace.period())
         ));
     }
     if trace.period().as_nanos().div_ceil(arguments.window.as_nanos()) > MOST_WINDOWS {
         return refuse(format!(
-            "--window {:?} gives more than 1,000,000 values; the smallest window of this trace is {}",
-            arguments.window,
+            "--window {} gives more than 1,000,000 values; the smallest window of this trace is {}",
+            written(arguments.window),
             smallest_window(trace.period())
         ));
     }
@@ -135,9 +136,9 @@ fn as_text(
     chart.axis();
     chart.figures();
     print(&format!(
-        "{contents}, {:.3} s\n\n{table}\n\noutages of {:?} and more: {}, together {:.3} s, the longest {:.3} s\n\nrate in Mbit/s over time in seconds\n{chart}",
+        "{contents}, {:.3} s\n\n{table}\n\noutages of {} and more: {}, together {:.3} s, the longest {:.3} s\n\nrate in Mbit/s over time in seconds\n{chart}",
         trace.period().as_secs_f64(),
-        arguments.outage,
+        written(arguments.outage),
         outages.len(),
         total.as_secs_f64(),
         longest.as_secs_f64(),

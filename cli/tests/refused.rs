@@ -50,6 +50,16 @@ fn seeds_end_where_their_numbers_end() {
 }
 
 #[test]
+fn a_seed_that_is_none_is_told_what_seeds_are() {
+    for seed in ["-1", "1.5", "x", "18446744073709551616"] {
+        refused(
+            &["run", &example("one-path"), "--seed", seed],
+            "a seed is a whole number from 0 to 18446744073709551615",
+        );
+    }
+}
+
+#[test]
 fn a_capture_has_room_for_headers() {
     let scenario = example("one-path");
     refused(&["run", &scenario, "--pcap", "x", "--snaplen", "0"], "the headers of a packet need 40 bytes");

@@ -240,7 +240,7 @@ fn note(detail: &Detail) -> Option<String> {
         Detail::Marked { why, .. } => format!("a chunk is marked for {}", words::data(*why)),
         Detail::Route { reason, .. } => format!("the route says: {reason}"),
         Detail::Timeout => "T3-rtx expires".to_owned(),
-        Detail::Blocked(by) => format!("data waits for {by:?}"),
+        Detail::Blocked(by) => words::blocked(*by).to_owned(),
         Detail::State(state) => format!("the path is {}", words::path_state(*state)),
         Detail::Sent { .. } | Detail::Acked { .. } | Detail::Timer { .. } | Detail::Received { .. } => {
             return None;

@@ -4,7 +4,6 @@ use std::ops::{Deref, DerefMut};
 
 use bytes::Bytes;
 
-use crate::Duration;
 use crate::control::rtt::RtoLimits;
 use crate::extension::Extensions;
 use crate::mechanisms::{self, Mechanisms};
@@ -12,6 +11,7 @@ use crate::parameters::Parameters;
 use crate::policy::PolicySpec;
 use crate::rules::Rules;
 use crate::wire::{Address, LocalAddress};
+use crate::{Duration, written};
 
 /// The configuration of an endpoint. `Default` gives RFC 9260's values.
 ///
@@ -226,8 +226,12 @@ impl Config {
             true => Ok(()),
             false => Err(ConfigError {
                 key,
-                why: format!("exceeds {bound} ({own:?} > {most:?})"),
-                fix: Some(format!("set {key} to at most {most:?}, or {bound} to at least {own:?}")),
+                why: format!("exceeds {bound} ({} > {})", written(own), written(most)),
+                fix: Some(format!(
+                    "set {key} to at most {}, or {bound} to at least {}",
+                    written(most),
+                    written(own)
+                )),
             }),
         };
         at_most("rto_min", self.rto_min, "rto_max", self.rto_max)?;
@@ -291,10 +295,11 @@ impl Config {
         let mut warnings = Vec::new();
         if self.sack_every > 1 && self.rto_min <= self.sack_delay {
             let why = format!(
-                "{:?} does not exceed sack_delay ({:?}): a packet without a successor is acknowledged only after that \
+                "{} does not exceed sack_delay ({}): a packet without a successor is acknowledged only after that \
                  delay, so that it is retransmitted for nothing and its timeout counts as an error of the path; set rto_min \
                  above the round-trip time plus the peer's sack_delay, or lower sack_delay at both ends",
-                self.rto_min, self.sack_delay
+                written(self.rto_min),
+                written(self.sack_delay)
             );
             warnings.push(ConfigWarning { key: "rto_min", why });
         }

@@ -54,5 +54,5 @@ pub use policy::{Policies, PolicySpec, Setting};
 pub use rules::Rules;
 pub use serial::{Mid, Ssn, Tsn};
 pub use shutdown::State;
-pub use time::{Duration, Time};
+pub use time::{Duration, Time, written};
 pub use wire::LocalAddress;

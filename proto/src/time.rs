@@ -36,6 +36,13 @@ impl Time {
     }
 }
 
+/// A duration with its unit, as settings are written: `200 ms`, `1.5 s`.
+pub fn written(duration: Duration) -> String {
+    let text = format!("{duration:?}").replace('µ', "u");
+    let unit = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    format!("{} {}", &text[..unit], &text[unit..])
+}
+
 fn nanos(d: Duration) -> u64 {
     u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -63,5 +70,21 @@ impl Sub<Time> for Time {
 impl std::fmt::Debug for Time {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{:09}s", self.0 / 1_000_000_000, self.0 % 1_000_000_000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_written_as_settings() {
+        let times = [
+            Duration::from_millis(200),
+            Duration::from_millis(1_500),
+            Duration::from_micros(7),
+            Duration::ZERO,
+        ];
+        assert_eq!(times.map(written), ["200 ms", "1.5 s", "7 us", "0 ns"]);
     }
 }

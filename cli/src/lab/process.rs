@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use anabranch_proto::written;
 use tokio::process::{Child, Command};
 
 /// The largest size of each file that a process writes; a capture can be long.
@@ -35,7 +36,7 @@ pub(super) struct Printed {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Ended {
     /// It exceeded the time limit.
-    #[error("it took longer than {0:?} and was ended; --time of `anabranch lab` allows more")]
+    #[error("it took longer than {} and was ended; --time of `anabranch lab` allows more", written(*.0))]
     TooLong(Duration),
     /// It could not be started or watched.
     #[error("it could not be run: {0}")]

@@ -1,7 +1,7 @@
 //! Terms for captures and explanations.
 
 use anabranch_proto::policy::Why;
-use anabranch_proto::{Limit, PathState, Purpose};
+use anabranch_proto::{Blocked, Limit, PathState, Purpose};
 
 use crate::medium::wire::DropCause;
 
@@ -52,6 +52,17 @@ pub fn drop_cause(cause: DropCause, left: bool) -> &'static str {
         (DropCause::Rts, _) => "no CTS to the last RTS",
         (DropCause::Data, _) => "no ACK to the last frame",
         (DropCause::Size, _) => "larger than the link's MTU",
+    }
+}
+
+/// What data waits for.
+pub fn blocked(by: Option<Blocked>) -> &'static str {
+    match by {
+        Some(Blocked::PeerWindow) => "data waits for the peer's window",
+        Some(Blocked::SendBuffer) => "data waits for room in the send buffer",
+        Some(Blocked::Window) => "data waits for a congestion window",
+        Some(Blocked::Turn) => "data waits for its turn",
+        None => "no data waits",
     }
 }
 

@@ -295,7 +295,13 @@ fn edit(node: &mut Node, path: &[&str], at: Place, new: Node) -> Result<(), (Str
             }
         },
         Value::Table(entries) => {
-            let i = entries.iter().position(|entry| entry.key == *step).unwrap_or_else(|| {
+            let known = entries.iter().position(|entry| entry.key == *step);
+            // A number addresses a table that the document has.
+            if let (None, Some(number)) = (known, rest.first().filter(|next| next.parse::<usize>().is_ok())) {
+                let message = format!("there is no `[[{step}]]`, so none has the number {number}");
+                return Err((message, Some(format!("write the `[[{step}]]` into the file"))));
+            }
+            let i = known.unwrap_or_else(|| {
                 let node = Node { place: at.clone(), value: Value::Table(Vec::new()) };
                 entries.push(Entry { key: (*step).to_owned(), place: at.clone(), node });
                 entries.len() - 1
@@ -394,6 +400,7 @@ mod tests {
         assert!(message("seed").contains("KEY=VALUE"));
         assert!(message("flow..x=1").contains("empty"));
         assert!(message("flow.0.x=1").contains("nothing is called `0`"));
+        assert!(message("change.1.at=1").contains("there is no `[[change]]`, so none has the number 1"));
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub struct Source {
 
 /// A scenario that cannot be read or run: one fault and its place.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{}:{}: {}{}", .0.source_name(), .0.line(), .0.title(), .0.hint.as_ref().map(|h| format!(" ({h})")).unwrap_or_default())]
+#[error("{}: {}{}", .0.place(), .0.title(), .0.hint.as_ref().map(|h| format!(" ({h})")).unwrap_or_default())]
 pub struct ScenarioError(Box<Fault>);
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -31,6 +31,15 @@ struct Fault {
 impl Fault {
     fn source_name(&self) -> &str {
         &self.from.name
+    }
+
+    /// The file and the line; the option alone, because its text is one line.
+    fn place(&self) -> String {
+        if self.is_option() { self.from.name.clone() } else { format!("{}:{}", self.from.name, self.line()) }
+    }
+
+    fn is_option(&self) -> bool {
+        self.from.name.starts_with("--")
     }
 
     fn line(&self) -> usize {
@@ -105,8 +114,20 @@ impl ScenarioError {
             report = report.element(Level::HELP.message(hint));
         }
         let renderer = if color { Renderer::styled() } else { Renderer::plain() };
-        renderer.decor_style(DecorStyle::Ascii).render(&[report])
+        let text = renderer.decor_style(DecorStyle::Ascii).render(&[report]);
+        if fault.is_option() { without_line(&text, &fault.from.name) } else { text }
     }
+}
+
+/// The report without line and column behind the name of an option. The excerpt marks the place.
+fn without_line(report: &str, option: &str) -> String {
+    let arrow = report.find("--> ").map_or(0, |at| at + 4);
+    let Some(begin) = report[arrow..].find(option).map(|at| arrow + at + option.len()) else {
+        return report.to_owned();
+    };
+    let numbers = report[begin..].find(|c: char| !(c == ':' || c.is_ascii_digit()));
+    let rest = numbers.map_or("", |end| &report[begin + end..]);
+    format!("{}{rest}", &report[..begin])
 }
 
 /// `span` limited to `text` and to whole characters, so that an excerpt cannot fail.
@@ -172,6 +193,21 @@ mod tests {
         assert_eq!(nearest("Receive-Buffer", keys), Some("receive_buffer"));
         assert_eq!(nearest("colour", keys), None);
         assert_eq!(three_nearest("receive_buf", &keys), ["receive_buffer", "rate", "retransmit"]);
+    }
+
+    #[test]
+    fn an_option_has_no_lines() {
+        let place = |name: &str| {
+            let source = Arc::new(Source { name: name.to_owned(), text: "link.x.rate=10".to_owned() });
+            let error = ScenarioError::new(&source, 12..14, "link.x.rate", "no unit");
+            (error.to_string(), error.render(false), error.render(true))
+        };
+        let (text, report, colored) = place("--set");
+        assert_eq!(text, "--set: link.x.rate: no unit");
+        assert!(report.contains("--> --set\n") && report.contains("^^"), "{report}");
+        assert!(colored.contains("--set\n") && !colored.contains(":1:13"), "{colored}");
+        let (text, report, _) = place("a.toml");
+        assert!(text.starts_with("a.toml:1: ") && report.contains("--> a.toml:1:13\n"), "{report}");
     }
 
     #[test]

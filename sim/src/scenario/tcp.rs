@@ -1,6 +1,6 @@
 //! `[flow.tcp]`: a variant, and every parameter of TCP.
 
-use anabranch_proto::{Config, Duration, Policies, PolicySpec};
+use anabranch_proto::{Config, Duration, Policies, PolicySpec, written};
 
 use super::Amount;
 use super::at::{At, Result};
@@ -281,10 +281,9 @@ pub(super) fn check(tcp: &Tcp, at: &At<'_>, policies: &Policies) -> Result<()> {
     let TcpConfig { rto_min: min, rto_max: max, .. } = tcp.config(1);
     if min > max {
         let given = if tcp.rto_min.is_some() { "rto_min" } else { "rto_max" };
-        let fix = format!("set `rto_min` to at most {max:?}, or `rto_max` to at least {min:?}");
-        return Err(at
-            .error_below(given, format!("`rto_min` ({min:?}) exceeds `rto_max` ({max:?})"))
-            .hint(fix));
+        let [min, max] = [min, max].map(written);
+        let fix = format!("set `rto_min` to at most {max}, or `rto_max` to at least {min}");
+        return Err(at.error_below(given, format!("`rto_min` ({min}) exceeds `rto_max` ({max})")).hint(fix));
     }
     if let Some(spec) = &tcp.window {
         let names: Vec<_> = policies.window_names().collect();
