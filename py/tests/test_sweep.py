@@ -40,6 +40,29 @@ def test_a_sweep_is_a_file_or_arguments(place: Path) -> None:
     assert len(inline.runs) == 2
 
 
+def test_names_in_a_notebook_are_texts(place: Path) -> None:
+    name = "<img src=x onerror=alert(1)>"
+    study = anabranch.sweep(
+        place / "scenario.toml",
+        vary={"title": [name, "other"]},
+        measure={f"{name}_n": "flows.upload.completion", "time": "flows.upload.completion"},
+    )
+    page = study._repr_html_()
+    assert "<img" not in page and page.count("&lt;img") == 2, page
+    assert page.count("<th>") == 3 and page.count("<td>") == 6, "no column is left out"
+
+
+def test_the_command_shows_no_interval_of_one_run(place: Path) -> None:
+    (place / "one.toml").write_text("scenario = 'scenario.toml'\nseeds = 1\nmeasure = { time = 'flows.upload.completion' }\n")
+    command = [sys.executable, "-m", "anabranch", "sweep", "one.toml", "--out", "one", "--no-progress"]
+    printed = subprocess.run(command, cwd=place, capture_output=True, text=True, check=True).stdout
+    assert printed.startswith("all: time=0.") and "±" not in printed, printed
+    (place / "two.toml").write_text('scenario = "scenario.toml"\nseeds = 2\n[vary]\ntitle = ["\\u001b[2J"]\n[measure]\ntime = "flows.upload.completion"\n')
+    command[4:7] = ["two.toml", "--out", "two"]
+    printed = subprocess.run(command, cwd=place, capture_output=True, text=True, check=True).stdout
+    assert printed.startswith("title=\\x1b[2J: time=0.") and "±" in printed, printed
+
+
 def test_a_sweep_is_read_strictly(place: Path) -> None:
     with pytest.raises(anabranch.ScenarioError) as raised:
         anabranch.sweep(place / "scenario.toml", vary={"link.wifi.loss": ["x"]}, measure={"time": "flows.upload.completion"})

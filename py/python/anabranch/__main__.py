@@ -74,7 +74,7 @@ def main(given: list[str] | None = None) -> int:
             client.close()
             if client.cluster is not None:
                 client.cluster.close()
-    print(json.dumps(result.cells, indent=2) if asked.json else text(result))
+    print(json.dumps(result.cells, indent=2) if asked.json else printable(text(result)))
     if result.failed:
         print(f"{len(result.failed)} runs failed; failed.json in {asked.out} has them", file=sys.stderr)
     return 1 if result.failed or not result.complete else 0
@@ -85,9 +85,22 @@ def text(result: anabranch.SweepResult) -> str:
     lines = []
     for cell in result.cells:
         varied = " ".join(f"{key}={value}" for key, value in cell["varied"].items())
-        means = " ".join(f"{name}={summary['mean']:.6g}±{summary['ci95'] or 0:.2g}" if summary["mean"] is not None else f"{name}=-" for name, summary in cell["measures"].items())
+        means = " ".join(f"{name}={mean(summary)}" for name, summary in cell["measures"].items())
         lines.append(f"{varied or 'all'}: {means}")
     return "\n".join(lines)
+
+
+def printable(text: str) -> str:
+    """The text without what a terminal would obey: names come from files."""
+    return "".join(c if c == "\n" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def mean(summary: dict[str, Any]) -> str:
+    """The mean, and half of its 95 % interval; one value has none."""
+    if summary["mean"] is None:
+        return "-"
+    width = "" if summary["ci95"] is None else f"±{summary['ci95']:.2g}"
+    return f"{summary['mean']:.6g}{width}"
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -152,17 +153,20 @@ class SweepResult:
     def _repr_html_(self) -> str:
         from anabranch._table import shown
 
-        rows = self.means()
-        if not rows:
+        if not self.cells:
             return self.runs._repr_html_()
-        names = [name for name in rows[0] if not name.endswith(("_ci95", "_n"))]
-        head = "".join(f"<th>{name}</th>" for name in names)
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in [*self.keys, *self.measures])
 
-        def cell(row: dict[str, Any], name: str) -> str:
-            width = row.get(f"{name}_ci95")
-            return shown(row[name]) + (f" ± {width:.3g}" if width else "")
+        def mean(summary: dict[str, Any]) -> str:
+            width = summary["ci95"]
+            return shown(summary["mean"]) + (f" ± {width:.3g}" if width else "")
 
-        body = "".join("<tr>" + "".join(f"<td>{cell(row, name)}</td>" for name in names) + "</tr>" for row in rows)
+        def row(cell: dict[str, Any]) -> str:
+            varied = [shown(cell["varied"][key]) for key in self.keys]
+            means = [mean(cell["measures"][name]) for name in self.measures]
+            return "".join(f"<td>{html.escape(text)}</td>" for text in varied + means)
+
+        body = "".join(f"<tr>{row(cell)}</tr>" for cell in self.cells)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
