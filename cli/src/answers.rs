@@ -63,7 +63,7 @@ fn made(
     for column in table.column_iter_mut().skip(leading.len()) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    (!table.is_empty()).then(|| table.trim_fmt())
+    (!table.is_empty()).then(|| table::text(table))
 }
 
 fn outages(flow: &FlowResult) -> Vec<Vec<String>> {

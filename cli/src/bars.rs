@@ -5,7 +5,7 @@ use anabranch_lab::report::{Panel, PanelSeries, PaperFigure};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::figure::{Area, Drawn, FONT, INK, TITLE, chart, hex};
+use crate::figure::{Area, Drawn, FONT, INK, TITLE, chart, decimals, hex};
 use crate::figures::Means;
 use crate::output::fail;
 
@@ -85,7 +85,7 @@ fn draw_bars(area: &Area<'_>, panel: &Panel) -> Drawn {
     let [_, (bottom, top)] = panel.ranges;
     let mut chart = chart(area, "", panel.ranges)?;
     let nothing = |_: &f64| String::new();
-    let digits = if top < 10.0 { 1 } else { 0 };
+    let digits = decimals(top - bottom).max(if top < 10.0 { 1 } else { 0 });
     let label = |value: &f64| format!("{value:.digits$}");
     let mut mesh = chart.configure_mesh();
     mesh.disable_x_mesh()

@@ -439,13 +439,25 @@ pub(crate) fn chart<'a, 'b>(
 }
 
 pub(crate) fn mesh(chart: &mut Chart<'_, '_>, x: &str, y: &str) -> Drawn {
+    let [across, up] = [chart.x_range(), chart.y_range()].map(|range| decimals(range.end - range.start));
+    // Trailing zeros are left out across.
+    let tenths = libm::pow(10.0, across.max(1) as f64);
+    let column = |value: &f64| format!("{}", (value * tenths).round() / tenths);
+    let row = |value: &f64| format!("{value:.up$}");
     let mut mesh = chart.configure_mesh();
     mesh.light_line_style(TRANSPARENT).bold_line_style(FAINT.mix(0.25)).axis_style(FAINT);
     mesh.label_style((FONT, 13).into_font().color(&INK)).x_desc(x).y_desc(y).x_labels(8).y_labels(6);
-    mesh.x_label_formatter(&|value| format!("{}", (value * 10.0).round() / 10.0));
-    mesh.y_label_formatter(&|value| format!("{value:.0}"));
+    mesh.x_label_formatter(&column).y_label_formatter(&row);
     mesh.draw()?;
     Ok(())
+}
+
+/// Decimals that tell the labels of an axis of this length apart.
+pub(crate) fn decimals(length: f64) -> usize {
+    if length.is_nan() || length >= 5.0 || length <= 0.0 {
+        return 0;
+    }
+    libm::ceil(-libm::log10(length / 5.0)).clamp(0.0, 12.0) as usize
 }
 
 pub(crate) fn legend<'a, 'b: 'a>(chart: &mut Chart<'a, 'b>, position: SeriesLabelPosition) -> Drawn {
@@ -483,4 +495,14 @@ fn thin(points: &Points, step: [f64; 2]) -> Points {
         }
     }
     kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decimals;
+
+    #[test]
+    fn labels_of_a_short_axis_differ() {
+        assert_eq!([5e4, 10.0, 5.0, 3.0, 0.5, 0.2, 0.004, 0.0].map(decimals), [0, 0, 0, 1, 1, 2, 4, 0]);
+    }
 }

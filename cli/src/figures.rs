@@ -7,6 +7,7 @@ use anabranch_lab::claims::{FinishedRuns, Outcome, Paper, Plan};
 use anabranch_lab::report::{Format, PaperFigure, PictureError, picture};
 
 use crate::output::{fail, refuse};
+use crate::place::write_whole;
 use crate::progress::Progress;
 use crate::reproduce::refuse_plan;
 use crate::{DONE, bars, curve, exchange, figure, map};
@@ -69,7 +70,7 @@ pub(crate) fn write(paper: &Paper, means: Means<'_>, file: &Path) -> u8 {
         return refuse(format!("{name}: the paper's figures are: {}", names.join(", ")));
     };
     let contents = figure.and_then(|figure| contents(figure, file, &name).map_err(fail));
-    match contents.map(|contents| std::fs::write(file, contents)) {
+    match contents.map(|contents| write_whole(file, contents)) {
         Err(status) => status,
         Ok(Ok(())) => DONE,
         Ok(Err(error)) => fail(format!("{}: {error}", file.display())),

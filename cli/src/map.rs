@@ -79,9 +79,20 @@ impl Map<'_> {
         Map { scenario, circles, ends }
     }
 
-    /// Pixels per metre.
+    /// Pixels per metre. A map that is higher than wide is as high as others are wide.
     fn scale(&self) -> f64 {
-        (WIDTH - 2.0 * MARGIN) / (self.ends[1][0] - self.ends[0][0]).max(1.0)
+        let sides = [0, 1].map(|axis| self.ends[1][axis] - self.ends[0][axis]);
+        (WIDTH - 2.0 * MARGIN) / sides[0].max(sides[1]).max(1.0)
+    }
+
+    /// Metres of the length that the legend shows: 300, or a power of ten that is neither a dot nor wider than the map.
+    fn length(&self) -> f64 {
+        let fits = |metres: f64| (30.0..=0.4 * WIDTH).contains(&(metres * self.scale()));
+        if fits(300.0) {
+            300.0
+        } else {
+            libm::pow(10.0, libm::floor(libm::log10(0.4 * WIDTH / self.scale())))
+        }
     }
 
     fn height(&self) -> f64 {
@@ -157,7 +168,7 @@ impl Map<'_> {
         Ok(())
     }
 
-    /// The colors of the channels in use, and a length of 300 m.
+    /// The colors of the channels in use, and a length.
     fn draw_legend(&self, area: &Area<'_>, height: i32) -> Drawn {
         let y = height - 30;
         let mut x = MARGIN as i32;
@@ -167,11 +178,12 @@ impl Map<'_> {
             area.draw(&Circle::new((x, y), DOT, self.color(&channel.name).filled()))?;
             let style = (FONT, 13).into_font().color(&INK);
             area.draw(&Text::new(format!("radio on {}", channel.name), (x + 12, y - 7), style))?;
-            x += 150;
+            x += (44 + 8 * (9 + channel.name.chars().count() as i32)).max(150);
         }
-        let long = (300.0 * self.scale()) as i32;
+        let metres = self.length();
+        let long = (metres * self.scale()) as i32;
         area.draw(&PathElement::new(vec![(x, y), (x + long, y)], INK.stroke_width(2)))?;
-        write(area, "300 m", (x + long / 2, y - 20), &INK)
+        write(area, &format!("{metres} m"), (x + long / 2, y - 20), &INK)
     }
 
     /// The places of the radios of each channel, and the circles as lines.

@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
     /// Charts of tables have their data as CSV, and a PGFPlots document that draws the CSV
     #[arg(long, value_name = "DIR", conflicts_with = "figure")]
     figures: Option<PathBuf>,
-    /// Overwrite the page and the charts if they exist
+    /// Overwrite the page, the charts and the figure if they exist
     #[arg(long)]
     force: bool,
     /// Run every experiment with N seeds instead of its own number
@@ -134,7 +134,7 @@ fn check_outputs(arguments: &Arguments) -> Result<(), u8> {
         .file("--report", arguments.report.as_ref())
         .file("--resume", arguments.resume.as_ref())
         .check()?;
-    keep(arguments.report.iter().chain(&arguments.figures), arguments.force)
+    keep(arguments.report.iter().chain(&arguments.figures).chain(&arguments.figure), arguments.force)
 }
 
 /// Writes the charts and the page; an error is told, and its exit status returned.
@@ -164,16 +164,16 @@ fn write_page(file: &Path, drawn: &[Reproduced<'_>], home: Option<&str>) -> Resu
 
 /// Writes the charts of each paper: those of its tables, and its figures.
 fn write_figures(directory: &Path, drawn: &[Reproduced<'_>]) -> Result<(), u8> {
-    for Reproduced { paper, outcomes, figures, .. } in drawn {
-        let mut files = paper_files(paper, outcomes).map_err(fail)?;
-        for figure in figures {
+    for reproduced in drawn {
+        let mut files = paper_files(reproduced).map_err(fail)?;
+        for figure in &reproduced.figures {
             for (end, format) in [("svg", Format::Svg), ("png", Format::Png), ("pdf", Format::Pdf)] {
                 let name = format!("{}.{end}", figure.name);
                 files.push((name, picture(&figure.svg, format).map_err(fail)?));
             }
             files.extend(figure.data().map_err(fail)?);
         }
-        write_charts(&directory.join(&paper.name), Ok(files))?;
+        write_charts(&directory.join(&reproduced.paper.name), Ok(files))?;
     }
     Ok(())
 }
@@ -182,7 +182,7 @@ fn write_figures(directory: &Path, drawn: &[Reproduced<'_>]) -> Result<(), u8> {
 fn drawn<'a>(
     judged: &'a [Judged<'_>],
     with: Option<Means<'_>>,
-    Arguments { seeds, claim: claims, .. }: &'a Arguments,
+    Arguments { seeds, variant, rows, claim: claims, .. }: &'a Arguments,
 ) -> Result<Vec<Reproduced<'a>>, u8> {
     let drawn = |paper: &Paper, outcomes: &[Outcome]| {
         let mut figures = figures::of_single_runs(paper)?;
@@ -201,7 +201,8 @@ fn drawn<'a>(
         .iter()
         .map(|(paper, outcomes)| {
             let figures = drawn(paper, outcomes)?;
-            Ok(Reproduced { paper, outcomes, figures, seeds: *seeds, claims })
+            let variant = variant.as_deref();
+            Ok(Reproduced { paper, outcomes, figures, seeds: *seeds, variant, rows: *rows, claims })
         })
         .collect()
 }

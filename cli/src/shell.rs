@@ -10,8 +10,8 @@ use comfy_table::Table;
 
 use crate::output::{fail, note, refuse, refuse_scenario, warn};
 use crate::place::{Places, write_whole};
-use crate::run::edited;
-use crate::table::{rate, style, table};
+use crate::run::{edited, seed};
+use crate::table::{rate, style, table, text};
 
 /// The arguments of `anabranch shell`.
 #[derive(clap::Args)]
@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NODE[=PROGRAM]", required = true)]
     at: Vec<String>,
     /// The random seed, instead of that of the file
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = seed)]
     seed: Option<u64>,
     /// Set a key before the file is read, as in `anabranch run`
     #[arg(long, value_name = "KEY=VALUE")]
@@ -184,7 +184,7 @@ fn summary(report: &Report) -> String {
     let late = report.lateness;
     let [p50, p99, max] = [late.p50, late.p99, late.max].map(|seconds| format!("{:.3} ms", seconds * 1e3));
     let mut lines = vec![
-        interfaces.trim_fmt(),
+        text(interfaces),
         format!(
             "{:.1} s; packets reached programs late by {p50} (p50), {p99} (p99), {max} (most)",
             report.run.ended

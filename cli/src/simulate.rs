@@ -5,6 +5,7 @@ use std::io::{self, BufWriter};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use anabranch_lab::command::quoted;
 use anabranch_lab::grid::Point;
 use anabranch_lab::report::{Described, Format, Recorder, chart_files, page, picture};
 use anabranch_proto::{Policies, Time};
@@ -208,8 +209,8 @@ fn write_report(point: &Point, file: &Path, result: &RunResult, recorder: &Recor
 
 /// The command that repeats this point alone.
 fn command(point: &Point) -> String {
-    let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
-    let edits = point.document.edits().filter(|edit| !edit.starts_with("seed="));
+    let is_seed = |edit: &&str| edit.split_once('=').is_some_and(|(key, _)| key.trim() == "seed");
+    let edits = point.document.edits().filter(|edit| !is_seed(edit));
     let set: String = edits.map(|edit| format!(" --set {}", quoted(edit))).collect();
     format!("anabranch run {} --seed {}{set}", quoted(point.document.file()), point.scenario.seed)
 }

@@ -29,7 +29,7 @@ pub(crate) fn table(results: &[RunResult], varied: &[String]) -> String {
     for column in table.column_iter_mut().skip(first) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    table.trim_fmt()
+    table::text(table)
 }
 
 pub(crate) const MEASURES: [Column; 6] = [

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use anabranch_lab::command::quoted;
 use anabranch_lab::report::{PictureError, sweep_files, sweep_page};
 use anabranch_lab::statistics::Summary;
 use anabranch_lab::sweep::{self, CellSummary, Executed, Shard, Sweep, SweepError, Watch};
@@ -138,7 +139,8 @@ pub(crate) fn write_charts(
 
 /// The command that repeats the sweep.
 fn command(arguments: &Arguments) -> String {
-    format!("anabranch sweep {} --out {}", arguments.file.display(), arguments.out.display())
+    let quoted = |path: &Path| quoted(&path.display().to_string());
+    format!("anabranch sweep {} --out {}", quoted(&arguments.file), quoted(&arguments.out))
 }
 
 fn shard_done(arguments: &Arguments, executed: &Executed) -> u8 {
@@ -157,7 +159,7 @@ pub(crate) fn show(sweep: &Sweep, executed: &Executed, out: &Path, json: bool) -
     if let Err(error) = crate::parquet::write(sweep, executed, out) {
         return fail(format!("cannot write runs.parquet in {}: {error}", out.display()));
     }
-    let printed = if json { print_json(&summaries) } else { print(&table(sweep, &summaries)) };
+    let printed = if json { print_json(&summaries) } else { print(&table(sweep, executed, &summaries)) };
     if printed == DONE && !json {
         note(format!("runs.csv, summary.csv and summary.json are in {}", out.display()));
     }
@@ -177,28 +179,30 @@ pub(crate) fn tell(error: &SweepError) -> u8 {
 
 /// One row per cell: the mean of each measure and half of its 95 % interval, and the differences if cells are
 /// compared.
-fn table(sweep: &Sweep, summaries: &[CellSummary]) -> String {
+fn table(sweep: &Sweep, executed: &Executed, summaries: &[CellSummary]) -> String {
     let mut table = Table::new();
     table::style(&mut table);
     let keys = sweep.vary.iter().map(|axis| axis.key.clone());
-    let measures = sweep.measures.iter().map(|measure| measure.name.clone());
+    let measures = sweep.measures.iter().map(|measure| measure.heading());
     let compared = summaries.iter().any(|summary| summary.differences.is_some());
     let differences = sweep.measures.iter().filter(|_| compared);
-    let differences = differences.map(|measure| format!("difference of\n{}", measure.name));
-    table.set_header(keys.chain(["seeds".to_owned()]).chain(measures).chain(differences));
-    for summary in summaries {
+    let differences = differences.map(|measure| format!("difference of\n{}", measure.heading()));
+    table.set_header(keys.chain(["runs".to_owned()]).chain(measures).chain(differences));
+    for (cell, summary) in summaries.iter().enumerate() {
         let varied = sweep.vary.iter().map(|axis| sweep::written(&summary.varied[&axis.key]));
-        let n = summary.measures.0.iter().map(|(_, summary)| summary.n).max().unwrap_or_default();
-        let means = summary.measures.0.iter().map(|(_, summary)| mean(summary));
-        let differences = summary.differences.iter().flat_map(|all| &all.0).map(|(_, summary)| mean(summary));
-        table.add_row(varied.chain([n.to_string()]).chain(means).chain(differences));
+        let runs = executed.counted(cell);
+        let means = summary.measures.0.iter().map(|(_, summary)| mean(summary, runs));
+        let differences = summary.differences.iter().flat_map(|all| &all.0);
+        let differences = differences.map(|(_, summary)| mean(summary, runs));
+        table.add_row(varied.chain([runs.to_string()]).chain(means).chain(differences));
     }
-    table.trim_fmt()
+    table::text(table)
 }
 
-/// "12.3 ± 0.4": the mean and half of the 95 % interval, rounded to the digits that the interval supports.
-fn mean(summary: &Summary) -> String {
-    match (summary.mean, summary.ci95) {
+/// "12.3 ± 0.4": the mean and half of the 95 % interval, rounded to the digits that the interval supports; and of how many
+/// runs, if not all `runs` have a value.
+fn mean(summary: &Summary, runs: usize) -> String {
+    let value = match (summary.mean, summary.ci95) {
         (Some(mean), Some(width)) if width > 0.0 => {
             let digits = 1 - libm::floor(libm::log10(width)) as i32;
             let digits = usize::try_from(digits).unwrap_or(0).min(12);
@@ -206,5 +210,6 @@ fn mean(summary: &Summary) -> String {
         }
         (Some(mean), _) => mean.to_string(),
         (None, _) => "-".to_owned(),
-    }
+    };
+    if summary.n == runs { value } else { format!("{value}\n{} of {runs} runs", summary.n) }
 }

@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_sim::results::{FlowResult, LinkResult, RunResult};
-use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent, presets};
+use comfy_table::{
+    CellAlignment, ColumnConstraint, ContentArrangement, Table, TableComponent, Width, presets,
+};
+use console::measure_text_width;
 use serde_json::Value;
 
 use crate::screen;
@@ -31,7 +34,7 @@ pub(crate) fn table(results: &[RunResult], varied: &[String]) -> String {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    table.trim_fmt()
+    text(table)
 }
 
 /// The style of tables: no wider than the terminal; long cells are wrapped.
@@ -48,6 +51,66 @@ pub(crate) fn fit(table: &mut Table) {
     if let Some(width) = screen::width() {
         table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
     }
+}
+
+/// The table as text. No word is broken: where the terminal has no room for a column of each cell's longest word, every row is a list
+/// of its cells, each behind its heading.
+pub(crate) fn text(mut table: Table) -> String {
+    let headings = contents(&table).next().unwrap_or_default();
+    for hyphen in ["", "-\n"] {
+        table.set_header(headings.iter().map(|heading| heading.replace(HYPHEN, hyphen)));
+        let Some(width) = screen::width() else { return table.trim_fmt() };
+        let least = least_widths(&table);
+        if least.iter().map(|words| words + PADDING).sum::<u16>() <= width {
+            for (column, words) in table.column_iter_mut().zip(least) {
+                column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(words + PADDING)));
+            }
+            return table.trim_fmt();
+        }
+    }
+    table.set_header(headings.iter().map(|heading| heading.replace(HYPHEN, "")));
+    listed(&table)
+}
+
+/// Where a heading may be divided: a soft hyphen.
+const HYPHEN: char = '\u{ad}';
+
+/// Of a column, on both sides together.
+const PADDING: u16 = 2;
+
+/// The headings, and the cells of each row.
+fn contents(table: &Table) -> impl Iterator<Item = Vec<String>> {
+    let rows = table.header().into_iter().chain(table.row_iter());
+    rows.map(|row| row.cell_iter().map(|cell| cell.content()).collect())
+}
+
+/// The length of the longest word in each column.
+fn least_widths(table: &Table) -> Vec<u16> {
+    let mut least: Vec<u16> = Vec::new();
+    for row in contents(table) {
+        least.resize(least.len().max(row.len()), 0);
+        for (least, cell) in least.iter_mut().zip(row) {
+            let words = cell.split_whitespace().map(|word| measure_text_width(word) as u16);
+            *least = words.fold(*least, u16::max);
+        }
+    }
+    least
+}
+
+/// A line for each cell that is not empty, and an empty line between the rows.
+fn listed(table: &Table) -> String {
+    let mut rows = contents(table);
+    let headings: Vec<String> =
+        rows.next().unwrap_or_default().iter().map(|text| text.replace('\n', " ")).collect();
+    let wide = headings.iter().map(|heading| measure_text_width(heading)).max().unwrap_or(0);
+    let line = |(heading, cell): (&String, String)| {
+        let cell = cell.replace('\n', &format!("\n{:wide$}  ", ""));
+        format!("{heading:wide$}  {cell}\n")
+    };
+    let row = |row: Vec<String>| {
+        headings.iter().zip(row).filter(|(_, cell)| !cell.is_empty()).map(line).collect::<String>()
+    };
+    rows.map(row).collect::<Vec<_>>().join("\n").trim_end().to_owned()
 }
 
 /// The leading cells of every row: the keys in which the rows differ.
@@ -83,11 +146,11 @@ pub(crate) const MEASURES: [Column; 8] = [
         "How long user data waited because every usable path had sent a whole congestion window.",
     ),
     (
-        "fast\nretransmissions",
+        "fast\nretrans\u{ad}missions",
         "Chunks (TCP: segments) sent again after missing reports, by the path that carried them.",
     ),
     (
-        "retransmissions\nafter timeout",
+        "retrans\u{ad}missions\nafter timeout",
         "Chunks (TCP: segments) sent again after a timeout, by the path that carried them.",
     ),
     (
@@ -259,7 +322,9 @@ mod tests {
 
     /// The table rows of these columns for the documentation; a heading takes one line there.
     fn markdown(columns: &[Column]) -> String {
-        let row = |(heading, doc): &Column| format!("| {} | {doc} |\n", heading.replace('\n', " "));
+        let row = |(heading, doc): &Column| {
+            format!("| {} | {doc} |\n", heading.replace('\n', " ").replace(HYPHEN, ""))
+        };
         let rows: String = columns.iter().map(row).collect();
         format!("\n| column | meaning |\n|---|---|\n{rows}\n")
     }
@@ -287,6 +352,22 @@ mod tests {
             return;
         }
         assert!(page == fresh, "docs/results.md has other columns: ANABRANCH_BLESS=1 writes them anew");
+    }
+
+    /// Words are whole at every width: in a table, or in a list where that has no room.
+    #[test]
+    fn no_word_is_broken() {
+        let made = || {
+            let mut table = Table::new();
+            style(&mut table);
+            table.set_header(["policy", "fast\nretransmissions", "drops"]);
+            table.add_row(["timeout-alternate", "wifi 68,\ngprs 2", ""]);
+            table
+        };
+        assert_eq!(least_widths(&made()), [17, 15, 5]);
+        let text = listed(&made());
+        let wanted = "policy                timeout-alternate\nfast retransmissions  wifi 68,\n                      gprs 2";
+        assert_eq!(text, wanted);
     }
 
     #[test]

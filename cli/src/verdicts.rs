@@ -36,7 +36,7 @@ fn of_source(paper: &Paper, outcomes: &[Outcome], others: &[&str]) -> String {
     for column in table.column_iter_mut().take(kept.len() - 1).skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    table.trim_fmt()
+    table::text(table)
 }
 
 /// The number of claims with each verdict.

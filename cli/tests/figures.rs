@@ -49,6 +49,23 @@ fn figure(paper: &str, name: &str, seeds: &str) -> String {
     std::fs::read_to_string(file).expect("the figure is written")
 }
 
+#[test]
+fn a_figure_is_overwritten_only_by_force() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("figure-1.svg");
+    std::fs::write(&file, "mine").expect("written");
+    let (paper, shown) =
+        (format!("{}/../papers/cmt-over-wireless", env!("CARGO_MANIFEST_DIR")), file.display().to_string());
+    let command = ["reproduce", &paper, "--figure", &shown];
+    let refused = anabranch(&command);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("--force overwrites it"), "{}", stderr(&refused));
+    assert_eq!(std::fs::read(&file).expect("it is there"), b"mine");
+    let forced = anabranch(&[&command[..], &["--force"]].concat());
+    assert_eq!(forced.status.code(), Some(0), "{}", stderr(&forced));
+    assert!(std::fs::read(&file).expect("it is there").starts_with(b"<svg"));
+}
+
 /// The groups of runs that a threshold is found from, and what they are compared with.
 #[test]
 fn a_curve_shows_groups_beside_a_band() {

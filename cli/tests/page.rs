@@ -88,7 +88,7 @@ fn every_chart_has_the_numbers_of_the_results() {
         .iter()
         .map(|trace| {
             let (x, y) = (numbers(&trace["x"]), numbers(&trace["y"]));
-            y.iter().sum::<f64>() * (x[1] - x[0])
+            x.windows(2).zip(&y).map(|(x, y)| y * (x[1] - x[0])).sum::<f64>()
         })
         .sum();
     let bytes: f64 = paths.iter().filter_map(|path| path["delivered"].as_f64()).sum();

@@ -460,6 +460,12 @@ const WRONG: &[Wrong] = &[
         "link.l.rat={rate} bit/s",
         &["claim row/10000000", "link.l.rat", "did you mean `rate`?"],
     ),
+    (
+        "paper",
+        "[[mark]]\nname = \"loss\"",
+        "[[map]]\nname = \"../../out\"\ntitle = \"t\"\nexperiment = \"plain\"\naround = []\n[[mark]]\nname = \"loss\"",
+        &["paper.toml:18", "`../../out` cannot be a name"],
+    ),
     ("paper", "seeds = 3", "seeds = 0", &["paper.toml:12", "experiment.plain.seeds"]),
     (
         "paper",

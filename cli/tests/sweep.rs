@@ -358,6 +358,119 @@ fn wrong_sweeps_are_refused_with_line_and_key() {
     }
 }
 
+/// A sweep of one cell, which is called again with other keys.
+fn one_cell(place: &Path, keys: &str, out: &str, more: &[&str]) -> Output {
+    let file = place.join("cell.toml").display().to_string();
+    let scenario = place.join("scenario.toml").display().to_string();
+    std::fs::write(&file, format!("scenario = {scenario:?}\n{keys}")).expect("the sweep is written");
+    let out = place.join(out).display().to_string();
+    anabranch(&[&["sweep", &file, "--out", &out][..], more].concat())
+}
+
+/// Half of the transfers are not complete when the run ends.
+#[test]
+fn means_of_fewer_runs_than_there_are_say_so() {
+    let place = place();
+    let stop = SCENARIO.replacen("seed = 40", "seed = 40\nstop = \"0.13 s\"", 1);
+    let stop = stop.replace("delay = \"5 ms\"", "delay = \"5 ms\"\nloss = \"2 %\"");
+    std::fs::write(place.path().join("scenario.toml"), stop).expect("the scenario is written");
+    let keys =
+        "seeds = 40\n[measure]\ntime = \"flows.upload.completion\"\ngoodput = \"flows.upload.goodput\"\n";
+    let page = place.path().join("page.html").display().to_string();
+    let output = one_cell(place.path(), keys, "out", &["--report", &page]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let table = String::from_utf8(output.stdout).expect("a table");
+    let summary = std::fs::read_to_string(place.path().join("out/summary.json")).expect("summary.json");
+    let cells: Value = serde_json::from_str(&summary).expect("JSON");
+    let complete = cells[0]["measures"]["time"]["n"].as_u64().expect("a number");
+    assert!((5..35).contains(&complete), "{complete} of 40 are complete");
+    assert!(
+        table.contains("runs") && table.contains("time, s") && table.contains("goodput, bit/s"),
+        "{table}"
+    );
+    assert!(table.contains(&format!("{complete} of 40 runs")), "{table}");
+    let page = std::fs::read_to_string(page).expect("the page");
+    assert!(page.contains("<th scope=\"col\">goodput, bit/s</th>") && page.contains("<td>40</td>"));
+    assert!(page.contains(&format!("{} runs have no time.", 40 - complete)));
+    assert!(page.contains(&format!("({complete} of 40 runs)")));
+}
+
+/// Ten seeds of which few have a value do not decide that a cell has enough of them.
+#[test]
+fn a_precision_needs_values() {
+    let place = place();
+    let lossy = SCENARIO.replace("delay = \"5 ms\"", "delay = \"5 ms\"\nloss = \"2 %\"");
+    let stop = lossy.replacen("seed = 40", "seed = 40\nstop = \"0.13 s\"", 1);
+    std::fs::write(place.path().join("scenario.toml"), stop).expect("the scenario is written");
+    let keys = "seeds = 200\nuntil = { time = \"99 %\" }\n[measure]\ntime = \"flows.upload.completion\"\n";
+    assert_eq!(one_cell(place.path(), keys, "out", &[]).status.code(), Some(0));
+    let summary = std::fs::read_to_string(place.path().join("out/summary.json")).expect("summary.json");
+    let cells: Value = serde_json::from_str(&summary).expect("JSON");
+    let runs = std::fs::read_to_string(place.path().join("out/runs.csv")).expect("runs.csv");
+    assert_eq!(cells[0]["measures"]["time"]["n"], 10, "{runs}");
+    assert!(runs.lines().count() > 11, "{runs}");
+}
+
+/// The sweep with the most seeds is that of all parts, whichever is named first; other differences are refused.
+#[test]
+fn parts_of_other_plans_are_not_mixed_in_silence() {
+    let place = place();
+    let keys = |seeds: u32, more: &str| {
+        format!("seeds = {seeds}\n{more}[measure]\ntime = \"flows.upload.completion\"\n")
+    };
+    let part = |keys: &str, out: &str, shard: &str| {
+        let output = one_cell(place.path(), keys, out, &["--shard", shard]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    };
+    part(&keys(4, ""), "few", "1/2");
+    part(&keys(20, ""), "many", "2/2");
+    for parts in [["few", "many"], ["many", "few"]] {
+        let out = parts.join("-");
+        let merged = merge(place.path(), &out, &parts);
+        assert_eq!(merged.status.code(), Some(1), "{}", stderr(&merged));
+        assert!(stderr(&merged).contains("8 of 20 runs are missing"), "{}", stderr(&merged));
+        let runs = std::fs::read_to_string(place.path().join(out).join("runs.csv")).expect("runs.csv");
+        assert_eq!(runs.lines().count(), 13, "{runs}");
+    }
+    part(&keys(20, "until = { time = \"1 %\" }\n"), "until", "2/2");
+    let refused = merge(place.path(), "out", &["many", "until"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("another `until`"), "{}", stderr(&refused));
+}
+
+/// The command of the page repeats the run, also of a value that is a table.
+#[test]
+fn the_command_of_a_cell_can_be_run() {
+    let place = place();
+    let keys = "seeds = 1\n[vary]\n\"flow.upload.sctp.retransmit\" = [\"same\", { name = \"rtx-lossrate\", window = \"10 s\" }]\n\
+                [measure]\ntime = \"flows.upload.completion\"\n";
+    let page = place.path().join("page.html").display().to_string();
+    let output = one_cell(place.path(), keys, "out", &["--report", &page]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let page = std::fs::read_to_string(page).expect("the page");
+    let command = page.split("<code>anabranch ").nth(3).and_then(|rest| rest.split("</code>").next());
+    let command = command.expect("a command").replace("&quot;", "\"").replace("&#39;", "'");
+    let program = env!("CARGO_BIN_EXE_anabranch");
+    let ran = std::process::Command::new("sh").args(["-c", &format!("{program} {command} --json")]).output();
+    let ran = ran.expect("a shell");
+    assert!(ran.status.success(), "{command}: {}", stderr(&ran));
+}
+
+#[test]
+fn seeds_of_a_sweep_end_where_their_numbers_end() {
+    let place = place();
+    let last = SCENARIO.replacen("seed = 40", "seed = 18446744073709551614", 1);
+    std::fs::write(place.path().join("scenario.toml"), last).expect("the scenario is written");
+    let keys = "seeds = 3\n[measure]\ntime = \"flows.upload.completion\"\n";
+    let output = one_cell(place.path(), keys, "out", &[]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("seeds: the scenario's seed and the following ones go beyond"),
+        "{}",
+        stderr(&output)
+    );
+}
+
 #[test]
 fn the_example_runs() {
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios/sweeps/loss.toml");

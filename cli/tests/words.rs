@@ -61,6 +61,58 @@ fn the_page_of_a_reproduction_repeats_the_claims_asked_for() {
     assert!(page.contains("anabranch reproduce receive-buffer-blocking --claim case-study</code>"));
 }
 
+/// Names of claims have spaces, and what was judged depends on these options.
+#[test]
+fn the_commands_of_a_reproduction_can_be_run_and_repeat_it() {
+    let paper = format!("{ROOT}/papers/cmt-baseline");
+    let asked =
+        ["reproduce", &paper, "--claim", "IV-A/SACK loss", "--variant", "ns2", "--seeds", "1", "--rows", "2"];
+    let page = page(&asked);
+    let commands: Vec<String> = page
+        .split("<code>anabranch ")
+        .skip(1)
+        .filter_map(|rest| Some(rest.split_once("</code>")?.0.replace("&#39;", "'")))
+        .collect();
+    assert!(commands.len() > 1 && !page.contains("Add this option"), "{commands:?}");
+    for command in commands.iter().filter(|command| !command.contains("--figure")) {
+        assert!(command.contains(" --claim 'IV-A/SACK loss"), "{command}");
+        assert!(command.ends_with("' --variant ns2 --seeds 1 --rows 2"), "{command}");
+    }
+}
+
+#[test]
+fn words_of_tables_are_whole_on_narrow_terminals() {
+    let headline = format!("{ROOT}/scenarios/headline.toml");
+    let policies = "flow.download.sctp.retransmit=same,timeout-alternate";
+    let run = ["run", &headline, "--set", "flow.download.send=1 MB", "--vary", policies];
+    for columns in ["60", "80", "100", "140"] {
+        let output = support::command(&run).env("COLUMNS", columns).output().expect("the program runs");
+        let text = String::from_utf8(output.stdout).expect("text");
+        for word in ["timeout-alternate", "Mbit/s"] {
+            let whole = text.split_whitespace().any(|found| found == word);
+            assert!(whole, "{word} in {columns} columns:\n{text}");
+        }
+        // A heading is divided by a hyphen, or not at all.
+        let whole = text.matches("retransmissions").count() >= 2;
+        assert!(whole || text.matches("retrans-").count() == 2, "{columns} columns:\n{text}");
+        // The first line is the title of the scenario.
+        let widest = text.lines().skip(1).map(|line| line.chars().count()).max().unwrap_or(0);
+        assert!(widest <= columns.parse().expect("a number"), "{columns} columns:\n{text}");
+    }
+}
+
+#[test]
+fn a_warning_names_file_and_line() {
+    let scenario = format!("{ROOT}/scenarios/outage.toml");
+    let output = anabranch(&["run", &scenario, "--set", "stop=1 s"]);
+    let text = fs::read_to_string(&scenario).expect("the scenario");
+    let line = text.lines().position(|line| line.starts_with("rto_min")).expect("the key") + 1;
+    let expected = format!(
+        "warning: {scenario}:{line}: flow.signalling.sctp.rto_min: 200 ms does not exceed sack_delay (200 ms)"
+    );
+    assert!(stderr(&output).contains(&expected), "{}", stderr(&output));
+}
+
 #[test]
 fn the_configuration_of_the_program_names_an_option_that_it_has() {
     let task = format!("{ROOT}/scenarios/advice/signalling.toml");

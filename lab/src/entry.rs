@@ -8,6 +8,30 @@ pub(crate) fn entry<'v>(result: &'v Value, path: &str) -> Result<&'v Value, Stri
     path.split('.').try_fold(result, |value, step| child(value, step).ok_or_else(|| step.to_owned()))
 }
 
+/// The lists of a result, whose items are addressed by name.
+const LISTS: [&str; 6] = ["flows", "links", "outages", "paths", "stations", "traffic"];
+
+/// The unit of the entry at the end of `path`, as docs/results.md says; nothing of what is counted, a share or a text.
+pub(crate) fn unit(path: &str) -> &'static str {
+    let (mut within, mut last) = ("", "");
+    let mut steps = path.split('.');
+    while let Some(step) = steps.next() {
+        (within, last) = (last, step);
+        if LISTS.contains(&step) {
+            steps.next();
+        }
+    }
+    match (within, last) {
+        ("fast" | "timeout", _) | ("latency", "messages") => "",
+        ("airtime" | "blocked" | "latency" | "outages", _) => "s",
+        (_, "ended" | "first_data" | "completion" | "srtt" | "rto" | "mean_rto" | "blocks") => "s",
+        (_, "goodput" | "throughput" | "load") => "bit/s",
+        (_, "delivered" | "missing" | "bytes" | "cwnd" | "mean_cwnd" | "ssthresh") => "B",
+        (_, "utilisation" | "increase") => "%",
+        _ => "",
+    }
+}
+
 /// Checks `path` against the shape of a result. The error is the missing step and the existing names.
 ///
 /// `shape` is the result of a run that has not begun. Lists and tables that are empty there (the paths of a flow, its
@@ -69,6 +93,41 @@ mod tests {
         assert_eq!(entry(&result, "links.l b>a.packets"), Ok(&json!(4)));
         assert_eq!(entry(&result, "links.l.packets"), Ok(&json!(3)), "a name alone is the first");
         assert_eq!(entry(&result, "links.m.packets"), Err("m".to_owned()));
+    }
+
+    /// The guide says what each entry is. Its sections have a path such as `flows[].paths[]`, its rows the last step.
+    #[test]
+    fn units_are_those_of_the_guide() {
+        let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/results.md");
+        let guide = std::fs::read_to_string(guide).expect("docs/results.md can be read");
+        let guide = guide.split_once("<!-- json -->").expect("the part about JSON").1;
+        let (mut section, mut seen) = (String::new(), std::collections::BTreeSet::new());
+        for line in guide.lines() {
+            if let Some(heading) = line.strip_prefix("### ") {
+                section = heading.replace('`', "").replace("[]", ".x");
+            }
+            let cells: Vec<&str> = line.split(" | ").collect();
+            let [name, kind, meaning] = cells[..] else { continue };
+            if !kind.starts_with("number") && !kind.starts_with("integer") {
+                continue;
+            }
+            let path = format!("{section}.{}", name.trim_matches(['|', ' ', '`']));
+            let said = |word: &str| meaning.to_lowercase().contains(word);
+            let expected = match unit(&path) {
+                "bit/s" => said("bit/s"),
+                "s" => {
+                    said("second") || ["blocked", "latency", "airtime"].iter().any(|part| path.contains(part))
+                }
+                "B" => said("bytes"),
+                "%" => ["per cent", "utilisation", "increase"].iter().any(|word| said(word)),
+                _ => !said("seconds") && !said("bytes of") && !said("bit/s"),
+            };
+            assert!(expected, "`{path}` has the unit `{}`: {meaning}", unit(&path));
+            seen.insert(unit(&path));
+        }
+        assert_eq!(seen.len(), 5, "{seen:?}");
+        // Items can have names of entries.
+        assert_eq!((unit("flows.latency.packets"), unit("flows.f.retransmissions.fast.cwnd")), ("", ""));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 pub mod advice;
 pub mod claims;
+pub mod command;
 pub mod diff;
 mod entry;
 pub mod grid;

@@ -83,6 +83,11 @@ impl Moments {
         self.squares += deviation * (value - self.mean);
     }
 
+    /// The number of values.
+    pub fn count(&self) -> u64 {
+        self.n
+    }
+
     /// The mean, if there is a value.
     pub fn mean(&self) -> Option<f64> {
         (self.n > 0).then_some(self.mean)

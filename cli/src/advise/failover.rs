@@ -140,7 +140,7 @@ fn front(answer: &Answer) -> String {
     for judged in answer.front.iter().chain(answer.advice.iter().filter(|a| !answer.front.contains(a))) {
         rows.add_row(row(judged, Some(judged.parameters) == advised));
     }
-    rows.trim_fmt()
+    table::text(rows)
 }
 
 fn row(judged: &Judged, advised: bool) -> [String; 10] {

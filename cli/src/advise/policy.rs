@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anabranch_lab::advice::{PairTask, PolicyAnswer, advise_policy, explain_policy};
+use anabranch_lab::command::quoted;
 use anabranch_lab::report::policy_page;
 use comfy_table::Table;
 use serde_json::{Value, json};
@@ -65,7 +66,7 @@ pub(super) fn answer(asked: &Arguments) -> u8 {
     let printed =
         if asked.json { print_json(&as_json(&task, &answer)) } else { print(&as_text(&task, &answer)) };
     if let Some(file) = &asked.report {
-        let command = format!("anabranch advise policy {}", asked.file.display());
+        let command = format!("anabranch advise policy {}", quoted(&asked.file.display().to_string()));
         if let Err(error) = write_whole(file, policy_page(&task, &answer, &command)) {
             return fail(format!("cannot write {}: {error}", file.display()));
         }
@@ -102,5 +103,5 @@ fn buffers(task: &PairTask, answer: &PolicyAnswer) -> String {
         let mark = if advised == Some(row.receive_buffer) { "*" } else { "" };
         rows.add_row([mark.to_owned(), format!("{} B", row.receive_buffer)].into_iter().chain(times));
     }
-    rows.trim_fmt()
+    table::text(rows)
 }

@@ -101,5 +101,5 @@ pub(super) fn table(paths: &[PathReport]) -> String {
         ];
         table.add_row(row);
     }
-    table.trim_fmt()
+    crate::table::text(table)
 }

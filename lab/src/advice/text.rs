@@ -1,16 +1,20 @@
 //! The answer in words.
 
+use std::time::Duration;
+
+use anabranch_proto::written;
+
 use super::{Answer, Ended, Judged, Task};
 
 /// The advice, why it is the advice, and how sure it is.
 pub fn explain(task: &Task, answer: &Answer) -> String {
     let budget = &task.budget;
     let asked = format!(
-        "Asked: new data on another path within {} ms in {} % of outages, and at most {} false failovers in {} days.",
-        budget.new_data.as_millis(),
-        budget.outages * 100.0,
+        "Asked: new data on another path within {} in {} % of outages, and at most {} false failovers in {}.",
+        written(budget.new_data),
+        percent(budget.outages),
         budget.false_failovers,
-        budget.per.as_secs() as f64 / 86_400.0
+        period(budget.per)
     );
     let mut text = vec![asked];
     match answer.ended {
@@ -34,7 +38,7 @@ pub fn explain(task: &Task, answer: &Answer) -> String {
                 "RTO.Min of {} ms is above the SACK delay of {} ms and the round trip of {round_trip} ms together, so that a delayed SACK is no timeout.",
                 advice.parameters.rto_min, advice.parameters.sack_delay
             ));
-            text.push(checked(answer.checked.as_ref()));
+            text.push(checked(task, answer.checked.as_ref()));
         }
     }
     text.join("\n")
@@ -67,15 +71,72 @@ fn trade(advice: &Judged) -> String {
     )
 }
 
-fn checked(checked: Option<&Judged>) -> String {
+/// A share as per cent, without what the computation adds to its digits.
+fn percent(share: f64) -> f64 {
+    libm::round(share * 1e8) / 1e6
+}
+
+/// Whole days or hours, otherwise as it is.
+fn period(time: Duration) -> String {
+    let whole = |unit: u64| {
+        Some(time.as_secs() / unit).filter(|_| time.subsec_nanos() == 0 && time.as_secs() % unit == 0)
+    };
+    match (whole(86_400), whole(3_600)) {
+        (Some(1), _) => "a day".to_owned(),
+        (Some(days), _) => format!("{days} days"),
+        (_, Some(1)) => "an hour".to_owned(),
+        (_, Some(hours)) => format!("{hours} hours"),
+        _ => written(time),
+    }
+}
+
+fn checked(task: &Task, checked: Option<&Judged>) -> String {
     let Some(judged) = checked else { return "It was not checked with other seeds.".to_owned() };
+    // Trials end at twice the budget.
+    let longest = match judged.longest {
+        Some(longest) => format!("{:.0} ms", longest * 1000.0),
+        None => format!("more than {}", written(2 * task.budget.new_data)),
+    };
     format!(
-        "Checked with {} outages that the search has not seen: {:.2} % within the budget (95 % interval {:.2} to {:.2} %), the longest {:.0} ms. {}",
+        "Checked with {} outages that the search has not seen: {:.2} % within the budget (95 % interval {:.2} to {:.2} %), the longest {longest}. {}",
         judged.outages,
         judged.within.share * 100.0,
         judged.within.low * 100.0,
         judged.within.high * 100.0,
-        judged.longest.map_or(f64::NAN, |longest| longest * 1000.0),
         if judged.holds { "The budget holds." } else { "The budget does NOT hold: allow more time." }
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read::tests::SIGNALLING;
+    use super::super::{Candidate, Share};
+    use super::*;
+
+    #[test]
+    fn shares_and_times_have_the_digits_that_were_asked() {
+        assert_eq!([0.57, 0.999, 0.9999, 0.5].map(percent), [57.0, 99.9, 99.99, 50.0]);
+        let periods =
+            [30 * 86_400, 86_400, 7_200, 3_600, 90].map(|seconds| period(Duration::from_secs(seconds)));
+        assert_eq!(periods, ["30 days", "a day", "2 hours", "an hour", "90 s"]);
+    }
+
+    #[test]
+    fn an_outage_that_a_trial_does_not_see_the_end_of_has_a_bound() {
+        let task = Task::read("t", SIGNALLING).expect("a task");
+        let share = Share { share: 0.5, low: 0.4, high: 0.6 };
+        let judged = Judged {
+            parameters: Candidate::grid(&task)[0],
+            classical: 0.1,
+            new_data: None,
+            longest: None,
+            within: share,
+            outages: 100,
+            false_failovers: 0.0,
+            false_failovers_high: 0.1,
+            holds: false,
+        };
+        let text = checked(&task, Some(&judged));
+        assert!(text.contains("the longest more than ") && !text.contains("NaN"), "{text}");
+    }
 }

@@ -36,10 +36,10 @@ pub(super) struct FigureDraft {
 pub(super) const FIGURE_KEYS: &[Key<Draft<FigureDraft>>] = &[
     Key {
         name: "name",
-        takes: "string",
+        takes: "name",
         default: Default::Required,
         doc: "The name, which is also the name of the file.",
-        read: |draft, at| at.string().map(|name| draft.of.name = name.to_owned()),
+        read: |draft, at| at.name().map(|name| draft.of.name = name),
     },
     Key {
         name: "title",
@@ -195,10 +195,10 @@ pub(super) fn figure(at: &At<'_>, paper: &PaperDraft) -> Result<Figure> {
 pub(super) const CURVE_KEYS: &[Key<CurveFigure>] = &[
     Key {
         name: "name",
-        takes: "string",
+        takes: "name",
         default: Default::Required,
         doc: "The name, which is also the name of the file.",
-        read: |curve, at| at.string().map(|name| name.clone_into(&mut curve.name)),
+        read: |curve, at| at.name().map(|name| curve.name = name),
     },
     Key {
         name: "title",

@@ -25,10 +25,10 @@ pub(super) struct MapDraft {
 pub(super) const MAP_KEYS: &[Key<MapDraft>] = &[
     Key {
         name: "name",
-        takes: "string",
+        takes: "name",
         default: Default::Required,
         doc: "The name, which is also the name of the file.",
-        read: |map, at| at.string().map(|name| name.clone_into(&mut map.name)),
+        read: |map, at| at.name().map(|name| map.name = name),
     },
     Key {
         name: "title",
@@ -92,10 +92,10 @@ pub(super) struct ExchangeDraft {
 pub(super) const EXCHANGE_KEYS: &[Key<Draft<ExchangeDraft>>] = &[
     Key {
         name: "name",
-        takes: "string",
+        takes: "name",
         default: Default::Required,
         doc: "The name, which is also the name of the file.",
-        read: |draft, at| at.string().map(|name| name.clone_into(&mut draft.of.name)),
+        read: |draft, at| at.name().map(|name| draft.of.name = name),
     },
     Key {
         name: "title",
@@ -190,7 +190,7 @@ pub(super) fn exchange(at: &At<'_>, paper: &PaperDraft) -> Result<ExchangeFigure
 
 /// The keys of bars, which are read together once experiments and measures are known.
 pub(super) const BARS_KEYS: &[Key<()>] = &[
-    key("name", "string", Default::Required, "The name, which is also the name of the file."),
+    key("name", "name", Default::Required, "The name, which is also the name of the file."),
     key("title", "string", Default::Required, "The title above the figure."),
     key(
         "rows",
@@ -272,7 +272,7 @@ fn bars(at: &At<'_>, paper: &Paper) -> std::result::Result<Bars, PaperError> {
     let [experiment, usual] =
         [experiment_of(&needed("experiment")?, &none, paper)?, measure(&needed("measure")?, &none, paper)?];
     let mut found = Bars {
-        name: needed("name")?.string()?.to_owned(),
+        name: needed("name")?.name()?,
         title: needed("title")?.string()?.to_owned(),
         groups,
         series: series.iter().map(|(_, series)| series.name.clone()).collect(),

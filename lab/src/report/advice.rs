@@ -27,7 +27,7 @@ pub fn policy_page(task: &PairTask, answer: &PolicyAnswer, command: &str) -> Str
         @for (i, (name, _)) in figures.iter().enumerate() {
             h2 { (name) }
             @if name.starts_with("Time by receive") { p.keys { "Means of the seeds, with 95 % intervals of the mean." } }
-            @else { p.keys { "Below 1 the advised policy is faster. The line is the boundary: beyond it another policy is faster by more than 2 %. The circle is the described pair." } }
+            @else { p.keys { "Below 1 (blue) the advised policy is faster, above 1 (red) another one; grey is equally fast. The colours end at 0.5 and 1.5: beyond these they stay the same. A place without a colour was not compared before the time was over, or the advised policy did not complete every transfer there. The line is the boundary: beyond it another policy is faster by more than 2 %. The circle is the described pair." } }
             div.chart id={ "chart-" (i) } role="figure" aria-label=(name) {}
         }
         (edges(&answer.edges))
@@ -108,7 +108,7 @@ fn edges(edges: &[Edge]) -> Markup {
         div.scroll { table {
             thead { tr { @for name in ["quantity", "now", "going down", "going up"] { th scope="col" { (name) } } } }
             tbody { @for edge in edges { tr {
-                th scope="row" { (edge.name()) }
+                th scope="row" { (with_code(&edge.name())) }
                 td { (shown(edge.now, edge.quantity.unit)) }
                 td { (side(edge, &edge.below, edge.between[0])) }
                 td { (side(edge, &edge.above, edge.between[1])) }

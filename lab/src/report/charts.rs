@@ -25,7 +25,10 @@ fn of_flow(flow: &FlowRecord, ended: f64) -> [Chart; 5] {
     [
         sequence(flow),
         windows(flow),
-        per_path(flow, "rate sent", "bit/s", |path| vec![("sent", "solid", Columns::of(path.rate.iter()))]),
+        per_path(flow, "rate sent", "bit/s", |path| {
+            let rates = path.rate.until((ended * 1e9) as u64);
+            vec![("sent", "solid", Columns::of(rates.into_iter()))]
+        }),
         per_path(flow, "round-trip time and RTO", "s", |path| {
             vec![
                 ("smoothed RTT", "solid", Columns::of(path.srtt.iter())),

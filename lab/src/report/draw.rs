@@ -7,9 +7,8 @@ use plotters::prelude::*;
 use super::chart::{Chart, Series, Shape};
 use super::export::{PictureError, intervals};
 
-const WIDTH: u32 = 1100;
-/// Of the names at the right.
-const LEGEND: u32 = 230;
+/// Pixels, without the names at the right.
+const WIDTH: u32 = 870;
 /// Room for the title and the axis of time.
 const AROUND: u32 = 110;
 pub(super) const FONT: &str = "sans-serif";
@@ -23,7 +22,8 @@ pub(super) type Drawn = Result<(), Box<dyn std::error::Error>>;
 pub(super) fn svg(chart: &Chart, ended: f64) -> Result<String, PictureError> {
     let mut svg = String::new();
     {
-        let size = (WIDTH, chart.height + AROUND);
+        let [right, height] = legend_size(shown(chart).map(|series| series.name.as_str()));
+        let size = (WIDTH + right, (chart.height + AROUND).max(height));
         let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
         draw(&root, chart, ended).map_err(PictureError::of)?;
     }
@@ -32,11 +32,12 @@ pub(super) fn svg(chart: &Chart, ended: f64) -> Result<String, PictureError> {
 
 fn draw(root: &DrawingArea<SVGBackend<'_>, Shift>, chart: &Chart, ended: f64) -> Drawn {
     root.fill(&WHITE)?;
-    let (left, right) = root.split_horizontally(WIDTH - LEGEND);
+    let (left, right) = root.split_horizontally(WIDTH);
     let values = chart.series.iter().flat_map(|series| &series.columns.y);
     let highest = values.copied().filter(|y| y.is_finite()).fold(0.0, f32::max);
     let lanes = chart.lanes.len() as f64;
-    let range = if lanes > 0.0 { 0.5..lanes + 0.5 } else { 0.0..f64::from(highest).max(1e-9) * 1.05 };
+    let highest = if highest > 0.0 { f64::from(highest) * 1.05 } else { 1.0 };
+    let range = if lanes > 0.0 { 0.5..lanes + 0.5 } else { 0.0..highest };
     let mut plane = ChartBuilder::on(&left)
         .margin(12)
         .caption(&chart.title, (FONT, 17).into_font().color(&INK))
@@ -44,7 +45,7 @@ fn draw(root: &DrawingArea<SVGBackend<'_>, Shift>, chart: &Chart, ended: f64) ->
         .y_label_area_size(90)
         .build_cartesian_2d(0.0..ended.max(1e-9), range)?;
     mesh(&mut plane, chart)?;
-    for series in chart.series.iter().filter(|series| !series.columns.is_empty()) {
+    for series in shown(chart) {
         draw_series(&mut plane, series, ended)?;
     }
     legend(&right, chart)?;
@@ -72,18 +73,7 @@ fn mesh(plane: &mut Plane<'_, '_>, chart: &Chart) -> Drawn {
 fn draw_series(plane: &mut Plane<'_, '_>, series: &Series, ended: f64) -> Drawn {
     let color = rgb(series.color);
     match series.shape {
-        Shape::Steps("solid") => {
-            plane.draw_series(LineSeries::new(steps(series, ended), color.stroke_width(2)))?;
-        }
-        Shape::Steps(dash) => {
-            let (line, gap) = if dash == "dot" { (2, 4) } else { (7, 4) };
-            plane.draw_series(DashedLineSeries::new(
-                steps(series, ended),
-                line,
-                gap,
-                color.stroke_width(2),
-            ))?;
-        }
+        Shape::Steps(dash) => line(plane, steps(series, ended), dash, color)?,
         Shape::Symbols(symbol, size) => {
             let points = series.columns.points().map(|(x, y)| (x, f64::from(y)));
             let size = i32::try_from(size).unwrap_or(8) / 2 + 1;
@@ -116,22 +106,90 @@ fn steps(series: &Series, ended: f64) -> Vec<(f64, f64)> {
     corners
 }
 
+/// A line that is dashed as plotly.js calls it.
+pub(super) fn line(
+    plane: &mut Plane<'_, '_>,
+    points: impl IntoIterator<Item = (f64, f64)>,
+    dash: &str,
+    color: RGBColor,
+) -> Drawn {
+    let style = color.stroke_width(2);
+    let (line, gap) = match dash {
+        "dot" => (2, 4),
+        "dash" => (7, 4),
+        "dashdot" => (14, 4),
+        _ => {
+            plane.draw_series(LineSeries::new(points, style))?;
+            return Ok(());
+        }
+    };
+    let points: Vec<_> = points.into_iter().collect();
+    plane.draw_series(DashedLineSeries::new(points, line, gap, style))?;
+    Ok(())
+}
+
+/// A piece of such a line in a legend, with its middle at this height.
+pub(super) fn dashes(
+    area: &DrawingArea<SVGBackend<'_>, Shift>,
+    dash: &str,
+    y: i32,
+    color: RGBColor,
+) -> Drawn {
+    let parts: &[(i32, i32)] = match dash {
+        "dot" => &[(0, 3), (6, 9), (12, 15), (18, 21)],
+        "dash" => &[(0, 8), (13, 21)],
+        "dashdot" => &[(0, 14), (18, 21)],
+        _ => &[(0, 21)],
+    };
+    for (from, to) in parts {
+        area.draw(&PathElement::new(vec![(*from, y), (*to, y)], color.stroke_width(2)))?;
+    }
+    Ok(())
+}
+
+/// Names of a legend, at most, and characters of each: pictures of any sweep have a size that can be drawn.
+pub(super) const NAMES: usize = 100;
+const LETTERS: usize = 100;
+
+/// The width of a legend with these names, and the height of a picture in which it has room.
+pub(super) fn legend_size<'n>(names: impl Iterator<Item = &'n str>) -> [u32; 2] {
+    let lengths: Vec<usize> = names.take(NAMES + 1).map(|name| name.chars().count().min(LETTERS)).collect();
+    let longest = lengths.iter().copied().max().unwrap_or(0) as u32;
+    [(40 + 8 * longest).max(230), 70 + 20 * lengths.len() as u32]
+}
+
+/// Name number `number` of a legend of `all` at this height.
+pub(super) fn legend_name(
+    area: &DrawingArea<SVGBackend<'_>, Shift>,
+    name: &str,
+    [number, all]: [usize; 2],
+    y: i32,
+) -> Drawn {
+    let text = match name.char_indices().nth(LETTERS) {
+        _ if number == NAMES => format!("and {} more", all - number),
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name.to_owned(),
+    };
+    area.draw(&Text::new(text, (28, y - 7), (FONT, 14).into_font().color(&INK)))?;
+    Ok(())
+}
+
+/// The series that have something to show.
+fn shown(chart: &Chart) -> impl Iterator<Item = &Series> {
+    chart.series.iter().filter(|series| !series.columns.is_empty())
+}
+
 /// The names of the series at the right, each behind its color.
 fn legend(area: &DrawingArea<SVGBackend<'_>, Shift>, chart: &Chart) -> Drawn {
-    let shown = chart.series.iter().filter(|series| !series.columns.is_empty());
-    for (y, series) in (50..).step_by(20).zip(shown) {
+    let all = shown(chart).count();
+    for (number, (y, series)) in (50..).step_by(20).zip(shown(chart)).take(NAMES + 1).enumerate() {
+        legend_name(area, &series.name, [number, all], y)?;
+        if number == NAMES {
+            break;
+        }
         let color = rgb(series.color);
         match series.shape {
-            Shape::Steps(dash) => {
-                let parts: &[(i32, i32)] = match dash {
-                    "dot" => &[(0, 3), (6, 9), (12, 15), (18, 21)],
-                    "dash" => &[(0, 8), (13, 21)],
-                    _ => &[(0, 21)],
-                };
-                for (from, to) in parts {
-                    area.draw(&PathElement::new(vec![(*from, y), (*to, y)], color.stroke_width(2)))?;
-                }
-            }
+            Shape::Steps(dash) => dashes(area, dash, y, color)?,
             Shape::Symbols("x", _) => area.draw(&Cross::new((10, y), 4, color.stroke_width(2)))?,
             Shape::Symbols("triangle-up" | "diamond", _) => {
                 area.draw(&TriangleMarker::new((10, y), 6, color.filled()))?;
@@ -139,7 +197,6 @@ fn legend(area: &DrawingArea<SVGBackend<'_>, Shift>, chart: &Chart) -> Drawn {
             Shape::Symbols(..) => area.draw(&Circle::new((10, y), 4, color.filled()))?,
             Shape::Bars(_) => area.draw(&Rectangle::new([(2, y - 5), (20, y + 5)], color.filled()))?,
         }
-        area.draw(&Text::new(series.name.clone(), (28, y - 7), (FONT, 14).into_font().color(&INK)))?;
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 //! `plotters` draws SVG, `resvg` PNG and `svg2pdf` PDF, without a browser. The texts of PNG and PDF use a font that
 //! is part of the program (Ubuntu Light), so that they look the same on every machine.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -92,10 +93,10 @@ fn options() -> usvg::Options<'static> {
 
 /// The charts of a run as files: names and contents. Each chart has `NAME.svg`, `.png`, `.pdf`, `.csv` and `.tex`.
 pub fn chart_files(result: &RunResult, recorder: &Recorder) -> Result<Vec<(String, Vec<u8>)>, PictureError> {
-    let mut files = Vec::new();
+    let (mut files, mut names) = (Vec::new(), FileNames::default());
     for chart in charts(recorder, result.ended) {
         let chart = reduced(chart);
-        let name = file_name(&chart.title);
+        let name = names.of(&chart.title);
         let svg = draw::svg(&chart, result.ended)?;
         for (end, format) in [("svg", Format::Svg), ("png", Format::Png), ("pdf", Format::Pdf)] {
             files.push((format!("{name}.{end}"), picture(&svg, format)?));
@@ -116,10 +117,30 @@ fn reduced(mut chart: Chart) -> Chart {
     chart
 }
 
-/// A title as a file name: letters, digits and hyphens.
-pub(super) fn file_name(title: &str) -> String {
-    let plain = title.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
-    plain.split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
+/// The names of the files of a directory. No two charts have the same.
+#[derive(Default)]
+pub(super) struct FileNames(BTreeSet<String>);
+
+impl FileNames {
+    /// Beside files with these names.
+    pub(super) fn beside<'n>(others: impl Iterator<Item = &'n str>) -> FileNames {
+        FileNames(others.map(str::to_lowercase).collect())
+    }
+
+    /// A title as a file name of letters, digits and hyphens, with a number if another chart has that name.
+    pub(super) fn of(&mut self, title: &str) -> String {
+        let plain = title.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+        let parts: Vec<_> = plain.split('-').filter(|part| !part.is_empty()).collect();
+        let plain = if parts.is_empty() { "chart".to_owned() } else { parts.join("-") };
+        let mut name = plain.clone();
+        for number in 2.. {
+            if self.0.insert(name.clone()) {
+                break;
+            }
+            name = format!("{plain}-{number}");
+        }
+        name
+    }
 }
 
 /// One row per point: the number of its series from 1, the name of the series, seconds, and the value; for a bar its
@@ -136,8 +157,7 @@ fn csv_of(chart: &Chart) -> Result<Vec<u8>, PictureError> {
     table.write_record(heading).map_err(PictureError::of)?;
     for (i, series) in chart.series.iter().enumerate() {
         let number = (i + 1).to_string();
-        // PGFPlots reads no quoted cells.
-        let name = series.name.replace([',', '"', '\n'], " ");
+        let name = pgf::cell(&series.name);
         let rows: Vec<[String; 3]> = match lanes {
             true => {
                 intervals(series).map(|[from, lane, to]| [from, lane, to].map(|x| x.to_string())).collect()
@@ -191,14 +211,7 @@ fn pgfplots(chart: &Chart, name: &str, ended: f64) -> String {
 /// The PGFPlots options of a series, and the columns that it uses.
 fn pgf_style(shape: Shape) -> (String, &'static str) {
     match shape {
-        Shape::Steps(dash) => {
-            let dash = match dash {
-                "dot" => "dotted",
-                "dash" => "dashed",
-                _ => "solid",
-            };
-            (format!("const plot, no marks, {dash}"), "x=time, y=value")
-        }
+        Shape::Steps(dash) => (format!("const plot, no marks, {}", pgf::dash(dash)), "x=time, y=value"),
         Shape::Symbols(symbol, size) => {
             let mark = match symbol {
                 "x" => "x",
@@ -257,6 +270,13 @@ mod tests {
         let text = pgfplots(&chart, "fl-w-x", 3.0);
         assert!(text.contains("title={Fl\\#w: x}") && text.contains("\\addlegendentry{a\\_b, c}"), "{text}");
         assert!(text.contains("{fl-w-x.csv}") && text.contains("yticklabels={{s}}"), "{text}");
-        assert_eq!(file_name(&chart.title), "fl-w-x");
+    }
+
+    #[test]
+    fn charts_of_like_titles_have_files_of_their_own() {
+        let mut names = FileNames::beside(["Figure-1"].into_iter());
+        assert_eq!(names.of("Figure 1"), "figure-1-2");
+        let titles = ["Fl#w: x", "fl w: X", "fl-w-x-2", "ü", "ö"].map(|title| names.of(title));
+        assert_eq!(titles, ["fl-w-x", "fl-w-x-2", "fl-w-x-2-2", "chart", "chart-2"]);
     }
 }

@@ -100,12 +100,21 @@ fn row(flow: &FlowResult) -> Markup {
     html! { tr {
         th scope="row" { (flow.name) }
         td { (completion(flow)) }
-        td { (format!("{:.3} Mbit/s", flow.goodput / 1e6)) }
+        td { (rate(flow.goodput)) }
         td { (flow.packets) }
         td { (flow.timeouts) }
         td { (format!("{:.3} s", flow.blocked.peer_window)) }
         td { (format!("{:.3} s", flow.blocked.cwnd)) }
     } }
+}
+
+/// Bit/s in the unit that leaves a digit before the point.
+fn rate(rate: f64) -> String {
+    match rate {
+        r if r >= 1e6 => format!("{:.3} Mbit/s", r / 1e6),
+        r if r >= 1e3 => format!("{:.3} kbit/s", r / 1e3),
+        r => format!("{r:.0} bit/s"),
+    }
 }
 
 /// The time of a flow. One without an end misses nothing.

@@ -5,12 +5,13 @@ use maud::{Markup, PreEscaped, html};
 use serde_json::{Value, json};
 
 use super::chart::COLORS;
-use super::export::PictureError;
+use super::export::{FileNames, PictureError};
 use super::page::{data, shell};
 use super::panels::PaperFigure;
-use super::plotly::text;
+use super::plotly::{shortened, text};
 use super::plots::figure_files;
 use crate::claims::{Cell, Outcome, Paper};
+use crate::command::quoted;
 
 /// A reproduced paper.
 #[derive(Debug)]
@@ -23,8 +24,31 @@ pub struct Reproduced<'a> {
     pub figures: Vec<PaperFigure>,
     /// The number of seeds of every experiment, if it is not the experiment's own.
     pub seeds: Option<u64>,
+    /// The variant whose claims alone were judged.
+    pub variant: Option<&'a str>,
+    /// The number of rows for each claim about all rows of a table together, if it is not the claim's own.
+    pub rows: Option<u32>,
     /// The claims that were asked for; none: all.
     pub claims: &'a [String],
+}
+
+impl Reproduced<'_> {
+    /// The command that makes the same of these claims (none: of all), and `more` behind it.
+    fn command(&self, claims: &[String], more: &str) -> String {
+        let claims = claims.iter().map(|claim| format!(" --claim {}", quoted(claim)));
+        let options = [
+            self.variant.map(|variant| format!(" --variant {}", quoted(variant))),
+            self.seeds.map(|seeds| format!(" --seeds {seeds}")),
+            self.rows.map(|rows| format!(" --rows {rows}")),
+        ];
+        let options: String = claims.chain(options.into_iter().flatten()).collect();
+        format!("anabranch reproduce {}{options}{more}", quoted(&self.paper.name))
+    }
+
+    /// The command that repeats a claim.
+    fn of_claim(&self, outcome: &Outcome) -> String {
+        self.command(std::slice::from_ref(&outcome.id), "")
+    }
 }
 
 /// One self-contained HTML page about these papers. `home`: the page of a site to which it links.
@@ -46,13 +70,15 @@ pub fn papers_page(papers: &[Reproduced<'_>], home: Option<&str>) -> String {
 }
 
 /// The charts of a paper's tables as files: names and contents. Each has `NAME.svg`, `.png`, `.pdf`, `.csv` and `.tex`.
-pub fn paper_files(paper: &Paper, outcomes: &[Outcome]) -> Result<Vec<(String, Vec<u8>)>, PictureError> {
-    let sources = outcomes.chunk_by(|one, next| one.source == next.source);
-    figure_files(&sources.flat_map(|outcomes| charts(paper, outcomes)).collect::<Vec<_>>())
+/// They stand beside the figures that the paper describes itself.
+pub fn paper_files(reproduced: &Reproduced<'_>) -> Result<Vec<(String, Vec<u8>)>, PictureError> {
+    let sources = reproduced.outcomes.chunk_by(|one, next| one.source == next.source);
+    let charts: Vec<_> = sources.flat_map(|outcomes| charts(reproduced, outcomes)).collect();
+    figure_files(&charts, FileNames::beside(reproduced.figures.iter().map(|figure| figure.name.as_str())))
 }
 
 fn section(reproduced: &Reproduced<'_>, figures: &mut Vec<Value>) -> Markup {
-    let Reproduced { paper, outcomes, figures: drawn, seeds, claims } = reproduced;
+    let Reproduced { paper, outcomes, figures: drawn, seeds, variant, rows, claims } = reproduced;
     let sources: Vec<&[Outcome]> = outcomes.chunk_by(|one, next| one.source == next.source).collect();
     let holding = outcomes.iter().filter(|outcome| outcome.holds).count();
     let surprises = outcomes.iter().filter(|outcome| !outcome.as_expected()).count();
@@ -61,31 +87,36 @@ fn section(reproduced: &Reproduced<'_>, figures: &mut Vec<Value>) -> Markup {
         p { (paper.citation) }
         p { (outcomes.len()) " claims: " (holding) " hold, " (outcomes.len() - holding) " do not, "
             b { (surprises) " not as expected" } "." }
-        p { "Repeat it: " code { "anabranch reproduce " (paper.name) @for claim in *claims { " --claim " (quoted(claim)) } } }
+        p { "Repeat it: " code { (reproduced.command(claims, "")) } }
         @if let Some(seeds) = seeds {
-            p { b { "A draft" } " with " code { "--seeds " (seeds) }
-                " for every experiment instead of its own number. Add this option to the commands on this page." }
+            p { b { "A draft" } " with " code { "--seeds " (seeds) } " for every experiment instead of its own number." }
+        }
+        @if let Some(variant) = variant {
+            p { "Only the claims of the variant " b { (variant) } " were judged; values under other variants are left out." }
+        }
+        @if let Some(rows) = rows {
+            p { "Each claim about all rows of a table together had " (rows) " of them, if there are so many, instead of its own number." }
         }
         @for PaperFigure { title, name, svg, .. } in drawn {
             h2 { (title) }
             // A library draws the tables and escapes every text.
             figure.scroll { (PreEscaped(svg)) }
-            p { "Repeat it: " code { "anabranch reproduce " (paper.name) " --figure " (name) ".svg" } }
+            p { "Repeat it: " code { (figure_command(reproduced, name)) } }
         }
         @for outcomes in sources {
             h2 { (outcomes[0].source) }
-            @for (title, figure) in charts(paper, outcomes) {
+            @for (title, figure) in charts(reproduced, outcomes) {
                 div.chart id={ "chart-" (push(figures, figure)) } role="figure" aria-label=(title) {}
             }
-            (table(paper, outcomes))
+            (table(reproduced, outcomes))
         }
     }
 }
 
-/// A word of a command, between quotes if a shell would take it for several.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
-    if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+/// The command that draws a figure; a variant and the rows of claims do not matter to it.
+fn figure_command(reproduced: &Reproduced<'_>, name: &str) -> String {
+    let all = Reproduced { figures: Vec::new(), variant: None, rows: None, ..*reproduced };
+    all.command(&[], &format!(" --figure {}", quoted(&format!("{name}.svg"))))
 }
 
 /// Adds a figure and returns its number.
@@ -101,15 +132,15 @@ fn chart_title(source: &str, unit: &str) -> String {
 
 /// The charts of a source with their titles: of its single values one for each unit that at least two of them have, and of its orders one
 /// for those that compare the same items.
-fn charts(paper: &Paper, outcomes: &[Outcome]) -> Vec<(String, Value)> {
+fn charts(reproduced: &Reproduced<'_>, outcomes: &[Outcome]) -> Vec<(String, Value)> {
     let source = &outcomes[0].source;
     let single = groups(outcomes, |outcome| outcome.is_single().then_some(outcome.unit.symbol()));
     let single = single.into_iter().filter(|(_, members)| members.len() > 1);
-    let single = single.map(|(unit, members)| (chart_title(source, unit), chart(paper, &members, unit)));
+    let single = single.map(|(unit, members)| (chart_title(source, unit), chart(reproduced, &members, unit)));
     let orders = groups(outcomes, |outcome| (outcome.form == "order").then_some(&outcome.of));
     let orders = orders
         .into_iter()
-        .map(|(_, members)| (format!("{source}: {}", common(&members)), orders_chart(paper, &members)));
+        .map(|(_, members)| (format!("{source}: {}", common(&members)), orders_chart(reproduced, &members)));
     single.chain(orders).collect()
 }
 
@@ -141,11 +172,11 @@ fn common(outcomes: &[&Outcome]) -> String {
 }
 
 /// The values of each order as a line, with those of its references.
-fn orders_chart(paper: &Paper, outcomes: &[&Outcome]) -> Value {
+fn orders_chart(reproduced: &Reproduced<'_>, outcomes: &[&Outcome]) -> Value {
     let x: Vec<String> = outcomes[0].of.iter().map(|item| text(item)).collect();
     let mut traces = Vec::new();
     for (number, outcome) in outcomes.iter().enumerate() {
-        let commands = vec![command(paper, outcome); x.len()];
+        let commands = vec![reproduced.of_claim(outcome); x.len()];
         let halves: Vec<Option<f64>> = outcome.samples.iter().map(|sample| sample.ci95).collect();
         let mut own = trace(&outcome.id, number, &x, &outcome.values, &commands);
         own["mode"] = json!("lines+markers");
@@ -167,11 +198,11 @@ fn layout(unit: &str) -> Value {
 }
 
 /// The values of the paper, its references and Anabranch for each claim.
-fn chart(paper: &Paper, outcomes: &[&Outcome], unit: &str) -> Value {
+fn chart(reproduced: &Reproduced<'_>, outcomes: &[&Outcome], unit: &str) -> Value {
     let x: Vec<String> = outcomes.iter().map(|outcome| text(&outcome.id)).collect();
-    let commands: Vec<String> = outcomes.iter().map(|outcome| command(paper, outcome)).collect();
+    let commands: Vec<String> = outcomes.iter().map(|outcome| reproduced.of_claim(outcome)).collect();
     let mut traces = Vec::new();
-    for (i, reference) in paper.references.iter().enumerate() {
+    for (i, reference) in reproduced.paper.references.iter().enumerate() {
         let said = |outcome: &&Outcome| published(outcome, &reference.name);
         let values: Vec<Option<f64>> = outcomes.iter().map(said).collect();
         if values.iter().any(Option::is_some) {
@@ -204,11 +235,8 @@ fn published(outcome: &Outcome, reference: &str) -> Option<f64> {
     said.values.first().and_then(Cell::number)
 }
 
-fn command(paper: &Paper, outcome: &Outcome) -> String {
-    format!("anabranch reproduce {} --claim {}", paper.name, outcome.id)
-}
-
-fn table(paper: &Paper, outcomes: &[Outcome]) -> Markup {
+fn table(reproduced: &Reproduced<'_>, outcomes: &[Outcome]) -> Markup {
+    let references = &reproduced.paper.references;
     let list = |values: Vec<Option<f64>>| {
         let shown = values.iter().map(|value| value.map_or("–".to_owned(), shortened));
         shown.collect::<Vec<_>>().join(", ")
@@ -221,27 +249,22 @@ fn table(paper: &Paper, outcomes: &[Outcome]) -> Markup {
         div.scroll { table {
             thead { tr {
                 th scope="col" { "claim" }
-                @for reference in &paper.references { th scope="col" { (reference.title) } }
+                @for reference in references { th scope="col" { (reference.title) } }
                 @for name in ["Anabranch", "unit", "verdict", "repeat it"] { th scope="col" { (name) } }
             } }
             tbody { @for outcome in outcomes { tr {
                 th scope="row" { (outcome.id) }
-                @for reference in &paper.references { td { (said(outcome, &reference.name)) } }
+                @for reference in references { td { (said(outcome, &reference.name)) } }
                 td { (list(outcome.values.clone())) }
                 td { (outcome.unit.symbol()) }
                 td { (verdict(outcome)) }
-                td { code { (command(paper, outcome)) } }
+                td { code { (reproduced.of_claim(outcome)) } }
             } } }
         } }
         @for outcome in outcomes {
             @for why in outcome.note.iter().chain(&outcome.reason) { p { b { (outcome.id) } ": " (why) } }
         }
     }
-}
-
-/// A number with at most seven significant digits.
-fn shortened(value: f64) -> String {
-    format!("{value:.6e}").parse::<f64>().unwrap_or(value).to_string()
 }
 
 fn verdict(outcome: &Outcome) -> &'static str {
@@ -255,7 +278,7 @@ fn verdict(outcome: &Outcome) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::{papers_page, shortened};
+    use super::papers_page;
 
     #[test]
     fn a_page_links_to_its_site_if_it_has_one() {
@@ -265,11 +288,5 @@ mod tests {
             "{page}"
         );
         assert!(!papers_page(&[], None).contains("all guides"));
-    }
-
-    #[test]
-    fn numbers_have_seven_digits() {
-        let written = [1_041_495.817_696_674_5, 243.677, 0.000_123_456_789, 0.0, -37.0].map(shortened);
-        assert_eq!(written, ["1041496", "243.677", "0.0001234568", "0", "-37"]);
     }
 }

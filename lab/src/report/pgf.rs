@@ -36,6 +36,16 @@ fn picture<'a>(colors: impl Iterator<Item = &'a str>, library: &str, drawn: &str
     text + "\\begin{document}\n\\begin{tikzpicture}\n" + drawn + "\\end{tikzpicture}\n\\end{document}\n"
 }
 
+/// The style of a line that is dashed as plotly.js calls it.
+pub(super) fn dash(dash: &str) -> &'static str {
+    match dash {
+        "dot" => "dotted",
+        "dash" => "dashed",
+        "dashdot" => "dashdotted",
+        _ => "solid",
+    }
+}
+
 /// A cell of the CSV that a document reads. PGFPlots reads no quoted cells, and TeX's special characters as commands; a
 /// percent sign would hide the row's rest.
 pub(super) fn cell(text: &str) -> String {

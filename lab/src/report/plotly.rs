@@ -137,3 +137,19 @@ fn write_column(text: &mut String, kind: &str, bytes: &[u8]) {
 pub(super) fn text(name: &str) -> String {
     name.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
+
+/// A number with at most seven significant digits.
+pub(super) fn shortened(value: f64) -> String {
+    format!("{value:.6e}").parse::<f64>().unwrap_or(value).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shortened;
+
+    #[test]
+    fn numbers_have_seven_digits() {
+        let written = [1_041_495.817_696_674_5, 243.677, 0.000_123_456_789, 0.0, -37.0].map(shortened);
+        assert_eq!(written, ["1041496", "243.677", "0.0001234568", "0", "-37"]);
+    }
+}

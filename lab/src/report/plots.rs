@@ -8,15 +8,13 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use serde_json::Value;
 
-use super::draw::{Drawn, FAINT, FONT, INK, Plane, rgb};
-use super::export::{Format, PictureError, file_name, picture};
+use super::draw::{self, Drawn, FAINT, FONT, INK, Plane, rgb};
+use super::export::{FileNames, Format, PictureError, picture};
 use super::pgf::{self, tex};
 use crate::statistics::quantile;
 
-/// Pixels.
-const SIZE: (u32, u32) = (1100, 480);
-/// Of the names at the right.
-const LEGEND: u32 = 260;
+/// Pixels, without the names at the right.
+const SIZE: (u32, u32) = (840, 480);
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
@@ -36,6 +34,8 @@ struct Series {
     name: String,
     color: String,
     kind: Kind,
+    /// How its line is dashed, by plotly.js's name.
+    dash: String,
     /// On the first axis, on the second, and the third value: half of the interval, or the color of a cell.
     points: Vec<(f64, f64, Option<f64>)>,
 }
@@ -52,11 +52,14 @@ enum Kind {
 
 /// The files of these figures, each with its title: names and contents. Each figure has `NAME.svg`, `.png`, `.pdf`, `.csv` and
 /// `.tex`.
-pub(super) fn figure_files(figures: &[(String, Value)]) -> Result<Vec<(String, Vec<u8>)>, PictureError> {
+pub(super) fn figure_files(
+    figures: &[(String, Value)],
+    mut names: FileNames,
+) -> Result<Vec<(String, Vec<u8>)>, PictureError> {
     let mut files = Vec::new();
     for (title, figure) in figures {
         let plot = Plot::of(title, figure);
-        let name = file_name(title);
+        let name = names.of(title);
         let svg = svg(&plot)?;
         for (end, format) in [("svg", Format::Svg), ("png", Format::Png), ("pdf", Format::Pdf)] {
             files.push((format!("{name}.{end}"), picture(&svg, format)?));
@@ -97,6 +100,9 @@ impl Plot {
             let series = match trace["type"].as_str() {
                 Some("heatmap") => {
                     plot.rows = list(&trace["y"]).iter().map(plain).collect();
+                    // The cells have their values written in them.
+                    let unit = plain(&trace["colorbar"]["title"]["text"]);
+                    plot.title.extend((!unit.is_empty()).then(|| format!(", {unit}")));
                     cells(trace)
                 }
                 Some("box") => {
@@ -125,7 +131,8 @@ impl Plot {
             return 0.5..self.labels.len() as f64 + 0.5;
         }
         let [low, high] = self.range(|(x, ..)| [*x, *x]);
-        let room = (high - low).max(1e-9) * 0.05;
+        // A single place stands in the middle.
+        let room = if high > low { (high - low) * 0.05 } else { (low.abs() * 0.05).max(0.5) };
         if low > high { 0.0..1.0 } else { low - room..high + room }
     }
 
@@ -135,7 +142,15 @@ impl Plot {
             return 0.5..self.rows.len() as f64 + 0.5;
         }
         let [low, high] = self.range(|(_, y, half)| [y - half.unwrap_or(0.0), y + half.unwrap_or(0.0)]);
-        if low > high { 0.0..1.0 } else { low.min(0.0) * 1.05..(high.max(0.0) * 1.05).max(1e-9) }
+        if low > high || low == 0.0 && high == 0.0 {
+            return 0.0..1.0;
+        }
+        low.min(0.0) * 1.05..(high.max(0.0) * 1.05).max(f64::MIN_POSITIVE)
+    }
+
+    /// The series that are named at the right: distributions and cells have their names on the axes.
+    fn named(&self) -> impl Iterator<Item = &Series> {
+        self.series.iter().filter(|series| matches!(series.kind, Kind::Line | Kind::Symbols))
     }
 }
 
@@ -153,13 +168,15 @@ fn scatter(trace: &Value, words: bool) -> Series {
     };
     let points = list(&trace["x"]).iter().zip(list(&trace["y"])).enumerate().filter_map(point).collect();
     let kind = if lines { Kind::Line } else { Kind::Symbols };
-    Series { name: plain(&trace["name"]), color: color(trace), kind, points }
+    let dash = trace["line"]["dash"].as_str().unwrap_or("solid").to_owned();
+    Series { name: plain(&trace["name"]), color: color(trace), kind, dash, points }
 }
 
 fn distribution(trace: &Value, place: usize) -> Series {
     let values = list(&trace["y"]).iter().filter_map(Value::as_f64);
     let points = values.map(|value| (place as f64, value, None)).collect();
-    Series { name: plain(&trace["name"]), color: color(trace), kind: Kind::Distribution, points }
+    let (name, color, dash) = (plain(&trace["name"]), color(trace), String::new());
+    Series { name, color, kind: Kind::Distribution, dash, points }
 }
 
 fn cells(trace: &Value) -> Series {
@@ -169,13 +186,16 @@ fn cells(trace: &Value) -> Series {
             points.push(((column + 1) as f64, (row + 1) as f64, value.as_f64()));
         }
     }
-    Series { name: "mean".to_owned(), color: color(trace), kind: Kind::Cells, points }
+    let (name, dash) = ("mean".to_owned(), String::new());
+    Series { name, color: color(trace), kind: Kind::Cells, dash, points }
 }
 
 fn svg(plot: &Plot) -> Result<String, PictureError> {
     let mut svg = String::new();
     {
-        let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        let [right, height] = draw::legend_size(plot.named().map(|series| series.name.as_str()));
+        let size = (SIZE.0 + right, SIZE.1.max(height));
+        let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
         draw(&root, plot).map_err(PictureError::of)?;
     }
     Ok(svg)
@@ -183,7 +203,7 @@ fn svg(plot: &Plot) -> Result<String, PictureError> {
 
 fn draw(root: &Area<'_>, plot: &Plot) -> Drawn {
     root.fill(&WHITE)?;
-    let (left, right) = root.split_horizontally(SIZE.0 - LEGEND);
+    let (left, right) = root.split_horizontally(SIZE.0);
     let mut plane = ChartBuilder::on(&left)
         .margin(12)
         .caption(&plot.title, (FONT, 17).into_font().color(&INK))
@@ -266,7 +286,7 @@ fn draw_series(plane: &mut Plane<'_, '_>, series: &Series, [low, high]: [f64; 2]
         Kind::Line | Kind::Symbols => {
             let points = || series.points.iter().map(|(x, y, _)| (*x, *y));
             if series.kind == Kind::Line {
-                plane.draw_series(LineSeries::new(points(), color.stroke_width(2)))?;
+                draw::line(plane, points(), &series.dash, color)?;
             }
             plane.draw_series(points().map(|at| Circle::new(at, size, color.filled())))?;
             let bars = series.points.iter().filter_map(|(x, y, half)| Some((*x, *y, (*half)?)));
@@ -278,12 +298,18 @@ fn draw_series(plane: &mut Plane<'_, '_>, series: &Series, [low, high]: [f64; 2]
     Ok(())
 }
 
-/// The names of lines and symbols; distributions and cells have theirs on the axes.
 fn legend(area: &Area<'_>, plot: &Plot) -> Drawn {
-    let shown = plot.series.iter().filter(|series| matches!(series.kind, Kind::Line | Kind::Symbols));
-    for (y, series) in (50..).step_by(20).zip(shown) {
-        area.draw(&Circle::new((10, y), 4, rgb(&series.color).filled()))?;
-        area.draw(&Text::new(series.name.clone(), (28, y - 7), (FONT, 14).into_font().color(&INK)))?;
+    let all = plot.named().count();
+    for (number, (y, series)) in (50..).step_by(20).zip(plot.named()).take(draw::NAMES + 1).enumerate() {
+        draw::legend_name(area, &series.name, [number, all], y)?;
+        if number == draw::NAMES {
+            break;
+        }
+        let color = rgb(&series.color);
+        if series.kind == Kind::Line {
+            draw::dashes(area, &series.dash, y, color)?;
+        }
+        area.draw(&Circle::new((10, y), 4, color.filled()))?;
     }
     Ok(())
 }
@@ -345,7 +371,10 @@ fn pgf_series(plot: &Plot, series: &Series, number: usize, name: &str) -> String
     let only = format!("restrict expr to domain={{\\thisrow{{number}}}}{{{number}:{number}}}");
     let bars = "mark=*, error bars/.cd, y dir=both, y explicit";
     let (style, columns) = match series.kind {
-        Kind::Line => (format!("series{number}, {only}, {bars}"), "x=x, y=value, y error=ci95"),
+        Kind::Line => {
+            let dash = pgf::dash(&series.dash);
+            (format!("series{number}, {dash}, {only}, {bars}"), "x=x, y=value, y error=ci95")
+        }
         Kind::Symbols => {
             (format!("series{number}, {only}, only marks, {bars}"), "x=x, y=value, y error=ci95")
         }
@@ -374,7 +403,8 @@ mod tests {
                 "error_y": { "array": [0.5, null] }, "line": { "color": "#0072b2" } }],
             "layout": { "xaxis": { "title": { "text": "loss, %" } } },
         });
-        let files = figure_files(&[("goodput".to_owned(), figure)]).expect("they are drawn");
+        let files =
+            figure_files(&[("goodput".to_owned(), figure)], FileNames::default()).expect("they are drawn");
         let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["goodput.svg", "goodput.png", "goodput.pdf", "goodput.csv", "goodput.tex"]);
         let text = |file: usize| String::from_utf8(files[file].1.clone()).expect("text");
@@ -386,11 +416,45 @@ mod tests {
         );
     }
 
+    /// The last of many names has room in the picture, and no number or length of names makes it too large to be drawn.
+    #[test]
+    fn every_name_has_room() {
+        let lines = |count: usize, name: &str| {
+            let line = |n| json!({ "type": "scatter", "mode": "lines", "name": format!("{name}{n}"), "x": [1], "y": [n] });
+            svg(&Plot::of("many", &json!({ "data": (0..count).map(line).collect::<Vec<_>>() })))
+                .expect("it is drawn")
+        };
+        let size = |svg: &str, side: &str| -> f64 {
+            let rest = svg.split(&format!("{side}=\"")).nth(1).expect("a size");
+            rest[..rest.find('"').expect("it ends")].parse().expect("a number")
+        };
+        let places = |svg: &str| -> f64 {
+            let ys =
+                svg.split("<text ").skip(1).filter_map(|rest| rest.split(" y=\"").nth(1)?.split('"').next());
+            ys.map(|y| y.parse().expect("a number")).fold(0.0, f64::max)
+        };
+        let some = lines(40, "flow.upload.sctp.retransmit = timeout-alternate, era = rfc9260, ");
+        assert!(places(&some) < size(&some, "height") && some.contains("rfc9260, 39"));
+        assert!(size(&some, "width") > 840.0 + 60.0 * 7.0);
+        let many = lines(2_000, &"x".repeat(5_000));
+        assert!(size(&many, "height") < 2_200.0 && size(&many, "width") < 2_000.0);
+        assert!(many.contains("and 1900 more") && many.len() < 2_000_000);
+    }
+
+    #[test]
+    fn a_single_place_stands_in_the_middle_and_nothing_has_an_axis() {
+        let plot = |y: f64| {
+            Plot::of("one", &json!({ "data": [{ "type": "scatter", "mode": "lines", "x": [20], "y": [y] }] }))
+        };
+        assert_eq!((plot(3.0).across(), plot(0.0).up()), (19.0..21.0, 0.0..1.0));
+    }
+
     #[test]
     fn a_heat_map_has_a_row_for_each_cell() {
-        let figure =
-            json!({ "data": [{ "type": "heatmap", "x": ["p", "q"], "y": ["1 %"], "z": [[1.0, 2.0]] }] });
+        let figure = json!({ "data": [{ "type": "heatmap", "x": ["p", "q"], "y": ["1 %"], "z": [[1.0, 2.0]],
+                "colorbar": { "title": { "text": "bit/s" } } }] });
         let plot = Plot::of("heat", &figure);
+        assert_eq!(plot.title, "heat, bit/s");
         let csv = String::from_utf8(csv_of(&plot).expect("a table")).expect("text");
         assert_eq!(csv, "number,series,x,label,row,value\n1,1 percent,1,p,1,1\n1,1 percent,2,q,1,2\n");
         assert!(svg(&plot).expect("it is drawn").contains("<rect"));

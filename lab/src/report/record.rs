@@ -150,11 +150,32 @@ impl Rate {
         self.end = intervals * self.interval;
     }
 
-    /// The middle of each interval in nanoseconds, and its rate in bit/s.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, f32)> + '_ {
-        let rate = |bytes: u64| (bytes as f64 * 8e9 / self.interval as f64) as f32;
-        let middle = |bin: usize| bin as u64 * self.interval + self.interval / 2;
-        self.bytes.iter().enumerate().map(move |(bin, bytes)| (middle(bin), rate(*bytes)))
+    /// When each interval begins, in nanoseconds, and its rate in bit/s, up to the `end` of the run. Behind the last interval nothing
+    /// was sent.
+    pub(super) fn until(&self, end: u64) -> Vec<(u64, f32)> {
+        let begins = (0..).step_by(self.interval as usize);
+        let mut spans: Vec<(u64, u64)> = begins.zip(self.bytes.iter().copied()).collect();
+        // A part of an interval that the run ends in has a rate of its own if it is at least half of one. A few bytes in a moment
+        // would be a peak.
+        if let [.., _, (begin, rest)] = spans[..]
+            && end.saturating_sub(begin) < self.interval / 2
+        {
+            spans.pop();
+            if let Some((_, bytes)) = spans.last_mut() {
+                *bytes += rest;
+            }
+        }
+        let sent = self.end.min(end);
+        let ends = spans.iter().skip(1).map(|(begin, _)| *begin).chain([sent]);
+        let rate = |(&(begin, bytes), to): (&(u64, u64), u64)| {
+            (begin, (bytes as f64 * 8e9 / to.saturating_sub(begin).max(1) as f64) as f32)
+        };
+        let mut points: Vec<(u64, f32)> = spans.iter().zip(ends).map(rate).collect();
+        if let Some((_, last)) = points.last().copied() {
+            points.extend((sent < end).then_some((sent, 0.0)));
+            points.push((end, if sent < end { 0.0 } else { last }));
+        }
+        points
     }
 }
 
@@ -451,23 +472,34 @@ const REASONS: [(Why, &str); 6] = [
 mod tests {
     use super::*;
 
+    /// Bits below the line.
+    fn area(points: &[(u64, f32)]) -> f64 {
+        points.windows(2).map(|pair| f64::from(pair[0].1) * (pair[1].0 - pair[0].0) as f64 / 1e9).sum()
+    }
+
     #[test]
     fn rates_keep_all_bytes_as_the_interval_grows() {
         let mut rate = Rate::new();
         for second in 0..100_u64 {
             rate.add(second * 1_000_000_000, 125);
         }
-        let bits: f64 = rate.iter().map(|(_, rate)| f64::from(rate) * rate_interval(&rate_of(100))).sum();
-        assert!((bits - 100_000.0).abs() < 1.0, "{bits}");
+        for end in [99_000_000_000, 99_000_000_001, 99_300_000_000, 500_000_000_000] {
+            let points = rate.until(end);
+            assert!((area(&points) - 100_000.0).abs() < 1.0, "{points:?}");
+            assert_eq!(points.last().map(|point| point.0), Some(end));
+            assert!(points.iter().all(|(_, rate)| *rate <= 8_000.0), "{points:?}");
+        }
     }
 
-    fn rate_of(seconds: u64) -> Rate {
+    /// A path that carries nothing any more has a rate of zero, and each rate stands where its bytes were sent.
+    #[test]
+    fn a_rate_begins_and_ends_with_its_bytes() {
         let mut rate = Rate::new();
-        (0..seconds).for_each(|second| rate.add(second * 1_000_000_000, 1));
-        rate
-    }
-
-    fn rate_interval(rate: &Rate) -> f64 {
-        rate.interval as f64 / 1e9
+        (1_000..2_000).for_each(|ms| rate.add(ms * 1_000_000, 125));
+        let points = rate.until(10_000_000_000);
+        let at = |time: u64| points.iter().rev().find(|(begin, _)| *begin <= time).map(|(_, rate)| *rate);
+        assert_eq!([at(900_000_000), at(1_500_000_000), at(2_100_000_000)], [0.0, 1e6, 0.0].map(Some));
+        assert_eq!(points.last(), Some(&(10_000_000_000, 0.0)));
+        assert_eq!(Rate::new().until(1_000), []);
     }
 }

@@ -5,13 +5,16 @@ use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use super::chart::COLORS;
-use super::export::PictureError;
+use super::export::{FileNames, PictureError};
 use super::page::{data, shell};
-use super::plotly::text;
+use super::plotly::{shortened, text};
 use super::plots::figure_files;
-use crate::sweep::{CellSummary, Executed, Sweep, summaries, written};
+use crate::statistics::Summary;
+use crate::sweep::{CellSummary, Executed, Measured, Sweep, summaries, written};
 
 const SCRIPT: &str = include_str!("figures.js");
+/// The dashes of lines, by plotly.js's names.
+pub(super) const DASHES: [&str; 4] = ["solid", "dash", "dot", "dashdot"];
 /// The largest number of runs that a distribution shows for each cell.
 const SHOWN: usize = 1000;
 
@@ -23,6 +26,7 @@ pub fn sweep_page(sweep: &Sweep, executed: &Executed, command: &str) -> String {
     let body = html! {
         h1 { (title) }
         p { (sweep.cells()) " cells, " (executed.done) " runs. Intervals are 95 % intervals of the mean, by Student's t." }
+        @for line in cautions(sweep, executed) { p { b { (line) } } }
         p { "Repeat it: " code { (command) } }
         p.keys { "Click a point for the command that repeats its run; the table below has one for each cell." }
         p id="point" aria-live="polite" {}
@@ -34,6 +38,28 @@ pub fn sweep_page(sweep: &Sweep, executed: &Executed, command: &str) -> String {
     };
     let figures: Vec<&Value> = figures.iter().map(|(_, figure)| figure).collect();
     shell(&title, &body, &data(&json!(figures)), SCRIPT).into_string()
+}
+
+/// What a reader must know of the runs before the charts: not all of them may be shown or may have values.
+fn cautions(sweep: &Sweep, executed: &Executed) -> Vec<String> {
+    let mut lines = Vec::new();
+    if executed.failed() > 0 {
+        lines.push(format!("{} runs failed and have no values; failed.json has them.", executed.failed()));
+    }
+    for (number, measured) in sweep.measures.iter().enumerate() {
+        let without = |cell: usize| executed.counted(cell) - executed.values(cell, number).len();
+        let without: usize = (0..sweep.cells()).map(without).sum();
+        if without > 0 {
+            let name = &measured.name;
+            lines.push(format!(
+                "{without} runs have no {name}. They do not count in its means and intervals."
+            ));
+        }
+    }
+    if (0..sweep.cells()).any(|cell| executed.counted(cell) > SHOWN) {
+        lines.push(format!("Charts of distributions show the first {SHOWN} runs of each cell."));
+    }
+    lines
 }
 
 /// The path of a file without the folders that a `..` leaves again.
@@ -50,7 +76,7 @@ fn without_detours(file: &str) -> String {
 
 /// The charts of the page as files: names and contents. Each has `NAME.svg`, `.png`, `.pdf`, `.csv` and `.tex`.
 pub fn sweep_files(sweep: &Sweep, executed: &Executed) -> Result<Vec<(String, Vec<u8>)>, PictureError> {
-    figure_files(&figures(sweep, executed, &summaries(sweep, executed)))
+    figure_files(&figures(sweep, executed, &summaries(sweep, executed)), FileNames::default())
 }
 
 /// The figures with their titles.
@@ -68,7 +94,10 @@ fn figures(sweep: &Sweep, executed: &Executed, cells: &[CellSummary]) -> Vec<(St
         }
         figures.push((format!("{name}: distribution"), boxes(sweep, executed, measure)));
         if cells.iter().any(|cell| cell.differences.is_some()) {
-            let difference = curves(sweep, cells, measure, |cell| cell.differences.as_ref());
+            let mut difference = curves(sweep, cells, measure, |cell| cell.differences.as_ref());
+            difference["layout"]["yaxis"]["title"]["text"] = text(&difference_heading(sweep, measure)).into();
+            // Which value is compared is said nowhere else.
+            difference["layout"]["showlegend"] = true.into();
             figures.push((format!("{name}: paired differences, seed by seed"), difference));
         }
     }
@@ -84,7 +113,7 @@ fn curves<'a>(
 ) -> Value {
     let first = sweep.vary[0].values.len();
     let step = cells.len() / first;
-    let (x, title) = positions(&sweep.vary[0].key, &sweep.vary[0].values);
+    let (x, axis) = positions(&sweep.vary[0].key, &sweep.vary[0].values);
     let mut traces = Vec::new();
     for line in 0..step {
         let members: Vec<usize> = (0..first).map(|value| value * step + line).collect();
@@ -95,13 +124,30 @@ fn curves<'a>(
         let means: Vec<_> = members.iter().map(|cell| summary(cell).and_then(|s| s.mean)).collect();
         let halves: Vec<_> = members.iter().map(|cell| summary(cell).and_then(|s| s.ci95)).collect();
         let color = COLORS[line % COLORS.len()];
+        // Lines of one color differ in their dashes.
+        let dash = DASHES[line / COLORS.len() % DASHES.len()];
         traces.push(json!({
             "type": "scatter", "mode": "lines+markers", "name": text(&others(sweep, line)), "x": x, "y": means,
             "error_y": { "type": "data", "array": halves, "visible": true, "color": color },
-            "line": { "color": color }, "customdata": commands(sweep, &members),
+            "line": { "color": color, "dash": dash }, "customdata": commands(sweep, &members),
         }));
     }
-    json!({ "data": traces, "layout": { "xaxis": { "title": { "text": text(&title) } }, "yaxis": { "rangemode": "tozero" } } })
+    json!({ "data": traces, "layout": { "xaxis": axis, "yaxis": values_axis(sweep, measure) } })
+}
+
+/// What a difference is: the measure less that of the cell with the first value of the compared key.
+fn difference_heading(sweep: &Sweep, measure: usize) -> String {
+    let Measured { name, .. } = &sweep.measures[measure];
+    let first = sweep.compared().map_or(String::new(), |axis| {
+        format!(" less that with {} = {}", axis.key, axis.values.first().map(written).unwrap_or_default())
+    });
+    let unit = sweep.measures[measure].unit();
+    if unit.is_empty() { format!("{name}{first}") } else { format!("{name}{first}, {unit}") }
+}
+
+/// The axis of the values of a measure.
+fn values_axis(sweep: &Sweep, measure: usize) -> Value {
+    json!({ "rangemode": "tozero", "title": { "text": text(&sweep.measures[measure].heading()) } })
 }
 
 /// The means over two axes.
@@ -117,7 +163,7 @@ fn heat(sweep: &Sweep, cells: &[CellSummary], measure: usize) -> Value {
     json!({
         "data": [{
             "type": "heatmap", "x": words(&second.values), "y": words(&first.values), "z": z, "colorscale": "Viridis",
-            "customdata": custom,
+            "customdata": custom, "colorbar": { "title": { "text": text(sweep.measures[measure].unit()) } },
         }],
         "layout": {
             "xaxis": { "type": "category", "title": { "text": text(&second.key) } },
@@ -138,12 +184,13 @@ fn boxes(sweep: &Sweep, executed: &Executed, measure: usize) -> Value {
             "marker": { "size": 4, "color": COLORS[cell % COLORS.len()] }, "customdata": commands, "showlegend": false,
         })
     };
-    json!({ "data": (0..sweep.cells()).map(cell).collect::<Vec<_>>(), "layout": { "xaxis": { "type": "category" } } })
+    let data: Vec<Value> = (0..sweep.cells()).map(cell).collect();
+    json!({ "data": data, "layout": { "xaxis": { "type": "category" }, "yaxis": values_axis(sweep, measure) } })
 }
 
-/// The positions of an axis's values: numbers if all are numbers of one unit, otherwise words; and the title of the
-/// axis.
-fn positions(key: &str, values: &[Value]) -> (Vec<Value>, String) {
+/// The positions of an axis's values, and the axis: numbers if all are numbers of one unit, otherwise words. Of words that look like
+/// numbers or dates plotly.js would make such an axis, on which the others have no place.
+fn positions(key: &str, values: &[Value]) -> (Vec<Value>, Value) {
     let split = |value: &Value| -> Option<(f64, String)> {
         let written = written(value);
         let end =
@@ -155,9 +202,13 @@ fn positions(key: &str, values: &[Value]) -> (Vec<Value>, String) {
         Some(numbers) if numbers.iter().all(|(_, unit)| *unit == numbers[0].1) => {
             let unit = &numbers[0].1;
             let title = if unit.is_empty() { key.to_owned() } else { format!("{key}, {unit}") };
-            (numbers.iter().map(|(number, _)| json!(number)).collect(), title)
+            let axis = json!({ "title": { "text": text(&title) } });
+            (numbers.iter().map(|(number, _)| json!(number)).collect(), axis)
         }
-        _ => (values.iter().map(|value| json!(text(&written(value)))).collect(), key.to_owned()),
+        _ => {
+            let axis = json!({ "type": "category", "title": { "text": text(key) } });
+            (values.iter().map(|value| json!(text(&written(value)))).collect(), axis)
+        }
     }
 }
 
@@ -185,20 +236,25 @@ fn commands(sweep: &Sweep, cells: &[usize]) -> Vec<String> {
 }
 
 fn table(sweep: &Sweep, executed: &Executed, cells: &[CellSummary]) -> Markup {
-    let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.6}"));
+    let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), shortened);
+    // Runs without a value do not count in a mean.
+    let mean = |summary: &Summary, counted: usize| match summary.n == counted {
+        true => number(summary.mean),
+        false => format!("{} ({} of {counted} runs)", number(summary.mean), summary.n),
+    };
     html! {
         h2 { "All cells" }
         div.scroll { table {
             thead { tr {
                 @for axis in &sweep.vary { th scope="col" { (axis.key) } }
-                th scope="col" { "seeds" }
-                @for measure in &sweep.measures { th scope="col" { (measure.name) } th scope="col" { "± 95 %" } }
+                th scope="col" { "runs" }
+                @for measure in &sweep.measures { th scope="col" { (measure.heading()) } th scope="col" { "± 95 %" } }
                 th scope="col" { "first run" }
             } }
             tbody { @for (i, cell) in cells.iter().enumerate() { tr {
                 @for value in sweep.varied(i) { td { (written(value)) } }
-                td { (executed.values(i, 0).len()) }
-                @for (_, summary) in &cell.measures.0 { td { (number(summary.mean)) } td { (number(summary.ci95)) } }
+                td { (executed.counted(i)) }
+                @for (_, summary) in &cell.measures.0 { td { (mean(summary, executed.counted(i))) } td { (number(summary.ci95)) } }
                 td { code { (sweep.command(i, sweep.seed(0))) } }
             } } }
         } }
@@ -211,11 +267,16 @@ mod tests {
 
     #[test]
     fn values_of_one_unit_are_numbers() {
-        let (x, title) = positions("link.wifi.loss", &[json!("0.1 %"), json!("1 %")]);
-        assert_eq!((x, title.as_str()), (vec![json!(0.1), json!(1.0)], "link.wifi.loss, %"));
-        let (x, _) = positions("era", &[json!("rfc4960"), json!("rfc9260")]);
-        assert_eq!(x, [json!("rfc4960"), json!("rfc9260")]);
+        let (x, axis) = positions("link.wifi.loss", &[json!("0.1 %"), json!("1 %")]);
+        assert_eq!((x, &axis["title"]["text"]), (vec![json!(0.1), json!(1.0)], &json!("link.wifi.loss, %")));
+        assert_eq!(axis["type"], Value::Null);
         let (x, _) = positions("rate", &[json!("1 Mbit/s"), json!("500 kbit/s")]);
         assert!(x[0].is_string());
+    }
+
+    #[test]
+    fn values_that_are_not_all_numbers_are_words() {
+        let (x, axis) = positions("max_burst", &[json!(4), json!(8), json!("off")]);
+        assert_eq!((x, &axis["type"]), (vec![json!("4"), json!("8"), json!("off")], &json!("category")));
     }
 }

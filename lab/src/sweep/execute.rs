@@ -47,6 +47,11 @@ impl Executed {
         values.filter(|(_, value)| !value.is_nan()).collect()
     }
 
+    /// The number of counted runs of a cell, also of those without a value and of those that failed.
+    pub fn counted(&self, cell: usize) -> usize {
+        self.cells[cell].counted().count()
+    }
+
     /// The number of counted runs that failed.
     pub fn failed(&self) -> usize {
         self.cells.iter().map(|cell| cell.failed().count()).sum()
@@ -135,8 +140,10 @@ impl Runs {
     fn suffices(&self, sweep: &Sweep) -> bool {
         let narrow = |(measure, share): &(usize, f64)| {
             let moments = &self.moments[*measure];
+            // Of few values the interval can be narrow by chance, or because two are equal.
+            let many = moments.count() >= LEAST_SEEDS;
             let width = moments.half_width(0.95).zip(moments.mean());
-            width.is_some_and(|(half_width, mean)| half_width <= share * mean.abs())
+            many && width.is_some_and(|(half_width, mean)| half_width <= share * mean.abs())
         };
         let judged = !sweep.until.is_empty() && self.gapless >= LEAST_SEEDS;
         self.gapless == sweep.seeds || judged && sweep.until.iter().all(narrow)

@@ -18,8 +18,11 @@ use anabranch_proto::Policies;
 use anabranch_sim::scenario::at::At;
 use anabranch_sim::scenario::{Document, Scenario, ScenarioError};
 use anabranch_sim::{RunError, RunOptions};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
+
+use crate::command::quoted;
+use crate::entry::unit;
 
 pub use execute::{Executed, Judge, Watch, add, execute, finished_runs};
 pub use journal::FinishedRun;
@@ -67,6 +70,19 @@ pub struct Measured {
     pub name: String,
     /// The entry, such as `flows.download.completion`.
     pub entry: String,
+}
+
+impl Measured {
+    /// The unit of its values; nothing of what is counted or a share.
+    pub fn unit(&self) -> &'static str {
+        unit(&self.entry)
+    }
+
+    /// Its name, with its unit: what stands on an axis or above a column.
+    pub fn heading(&self) -> String {
+        let unit = self.unit();
+        if unit.is_empty() { self.name.clone() } else { format!("{}, {unit}", self.name) }
+    }
 }
 
 /// Why a sweep failed.
@@ -142,14 +158,17 @@ impl Sweep {
 
     /// The sweep from a [`Sweep::description`]; its scenario can name these policies.
     pub fn described(line: &str, policies: Policies) -> Result<Sweep, SweepError> {
-        let documents: [(String, String, Vec<String>); 2] =
-            serde_json::from_str(line).map_err(|error| SweepError::Run(error.to_string()))?;
-        let [file, scenario] = documents.map(|(name, text, edits)| {
-            let mut document = Document::parse(&name, &text)?;
-            edits.iter().try_for_each(|edit| document.set("set", edit))?;
-            Ok::<_, SweepError>(document)
-        });
-        Sweep::over(file?, scenario?, policies)
+        let [file, scenario] = documents(line)?;
+        Sweep::over(file, scenario, policies)
+    }
+
+    /// The keys of the sweep's file in a [`Sweep::description`].
+    fn plan_of(line: &str) -> Result<Map<String, Value>, SweepError> {
+        let [file, _] = documents(line)?;
+        match file.json() {
+            Value::Object(plan) => Ok(plan),
+            _ => Err(SweepError::Run("the file of a sweep is a table".to_owned())),
+        }
     }
 
     /// This part of the sweep.
@@ -178,6 +197,11 @@ impl Sweep {
         !self.until.is_empty()
     }
 
+    /// The axis that is compared.
+    pub fn compared(&self) -> Option<&Axis> {
+        self.compare.map(|axis| &self.vary[axis])
+    }
+
     /// By axis: the index of its value in this cell.
     fn place(&self, mut cell: usize) -> Vec<usize> {
         let mut place = vec![0; self.vary.len()];
@@ -200,7 +224,7 @@ impl Sweep {
     /// The seed of run `n` of every cell: the scenario's own seed and the following ones.
     pub fn seed(&self, n: u64) -> u64 {
         let own = self.scenario.get("seed").and_then(|seed| seed.as_u64());
-        own.unwrap_or(Scenario::default().seed).wrapping_add(n)
+        own.unwrap_or(Scenario::default().seed).saturating_add(n)
     }
 
     /// The file of its scenario.
@@ -210,9 +234,8 @@ impl Sweep {
 
     /// The command that repeats the run of this cell with this seed.
     pub fn command(&self, cell: usize, seed: u64) -> String {
-        let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
-        let set =
-            self.vary.iter().zip(self.varied(cell)).map(|(axis, value)| format!("{}={value}", axis.key));
+        let varied = self.vary.iter().zip(self.varied(cell));
+        let set = varied.map(|(axis, value)| format!("{}={}", axis.key, toml(value)));
         let set: String = set.map(|edit| format!(" --set {}", quoted(&edit))).collect();
         format!("anabranch run {} --seed {seed}{set}", quoted(self.scenario_file()))
     }
@@ -244,6 +267,32 @@ impl Sweep {
     }
 }
 
+/// The documents of a [`Sweep::description`]: the sweep's file and the scenario.
+fn documents(line: &str) -> Result<[Document; 2], SweepError> {
+    let documents: [(String, String, Vec<String>); 2] =
+        serde_json::from_str(line).map_err(|error| SweepError::Run(error.to_string()))?;
+    let [file, scenario] = documents.map(|(name, text, edits)| {
+        let mut document = Document::parse(&name, &text)?;
+        edits.iter().try_for_each(|edit| document.set("set", edit))?;
+        Ok::<_, SweepError>(document)
+    });
+    Ok([file?, scenario?])
+}
+
+/// A value of the sweep's file as TOML on one line, as `--set` takes it.
+fn toml(value: &Value) -> String {
+    match value {
+        Value::Array(items) => format!("[{}]", items.iter().map(toml).collect::<Vec<_>>().join(", ")),
+        Value::Object(entries) => {
+            let entry =
+                |(key, value): (&String, &Value)| format!("{} = {}", Value::from(key.as_str()), toml(value));
+            format!("{{ {} }}", entries.iter().map(entry).collect::<Vec<_>>().join(", "))
+        }
+        // JSON writes strings, numbers and booleans as TOML does.
+        plain => plain.to_string(),
+    }
+}
+
 impl Cell {
     /// The result of the cell with its own seed and these options, as JSON; `None` if it was interrupted.
     fn result(&self, scenario: &Scenario, options: RunOptions<'_>) -> Result<Option<Value>, SweepError> {
@@ -257,5 +306,30 @@ impl Cell {
                 None => SweepError::Run(error.to_string()),
             }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_belongs_to_a_sweep_only_if_the_sweep_can_have_it() {
+        let scenario = "[[link]]\nname = 'l'\nbetween = ['a', 'b']\nrate = '1 Mbit/s'\n\
+                        [[flow]]\nname = 'f'\nfrom = 'a'\nto = 'b'\nsend = '1 kB'\n";
+        let file = "scenario = 's.toml'\nseeds = 1\nvary = { 'link.l.delay' = ['1 ms', '2 ms', '3 ms', '4 ms'] }\n\
+                    measure = { time = 'flows.f.completion' }\n";
+        let [file, scenario] = [file, scenario].map(|text| Document::parse("test.toml", text).expect("TOML"));
+        let sweep = Sweep::over(file, scenario, Policies::default()).expect("a sweep");
+        let belongs = |cell, n| FinishedRun { cell, n, values: [1.0].into(), failed: None }.belongs(&sweep);
+        assert!(belongs(3, MOST_RUNS / 4 - 1) && !belongs(3, MOST_RUNS / 4) && !belongs(4, 0));
+    }
+
+    #[test]
+    fn a_value_is_written_as_toml() {
+        let value = serde_json::json!({ "name": "a \"b\"", "rates": [10e6, 1, true], "x y": { "z": "1 %" } });
+        let text = toml(&value);
+        let document = Document::parse("test.toml", &format!("key = {text}")).expect("it is TOML");
+        assert_eq!(document.get("key"), Some(value), "{text}");
     }
 }

@@ -64,7 +64,7 @@ const KEYS: &[Key<Draft>] = &[
         name: "until",
         takes: "table",
         default: Default::Text("all seeds"),
-        doc: "The precision at which a cell has enough seeds. With `{ time = \"2 %\" }`, half the width of the 95 % interval of the mean must be at most 2 % of the mean. At least 10 seeds; judged in their order.",
+        doc: "The precision at which a cell has enough seeds. With `{ time = \"2 %\" }`, half the width of the 95 % interval of the mean must be at most 2 % of the mean. At least 10 seeds with a value; judged in their order.",
         read: |draft, at| until(at, &draft.measures).map(|until| draft.until = until),
     },
     Key {
@@ -222,6 +222,13 @@ pub(super) fn check(sweep: &Sweep) -> std::result::Result<(), SweepError> {
     if let Some(axis) = sweep.vary.iter().find(|axis| axis.values.is_empty()) {
         let at = root.get("vary").unwrap_or_else(|| root.clone());
         return Err(at.error_below(&axis.key, "there is no value").into());
+    }
+    if sweep.seed(0).checked_add(sweep.seeds - 1).is_none() {
+        let error = root.error_below(
+            "seeds",
+            format!("the scenario's seed and the following ones go beyond {}", u64::MAX),
+        );
+        return Err(error.hint("begin with a smaller seed in the scenario").into());
     }
     // In the order of the grid, so that of several faults the same one is told every time.
     let faults: Vec<_> = (0..sweep.cells()).into_par_iter().map(|cell| check_cell(sweep, cell)).collect();

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anabranch_proto::Policies;
+use serde_json::{Map, Value};
 
 use super::execute::{self, Executed};
 use super::journal::{FinishedRun, Journal};
@@ -51,11 +52,9 @@ impl Shard {
 /// Collects the runs of the directories `parts` in the directory `out`, and writes the tables there. If no run is missing,
 /// they have the same bytes as those of one process that ran the whole sweep; otherwise they are of the runs that exist.
 pub fn merge(out: &Path, parts: &[PathBuf]) -> Result<(Sweep, Executed), SweepError> {
-    let first = parts.first().map_or(out, PathBuf::as_path);
-    let sweep = Sweep::described(&Journal::description(first)?, Policies::default())?;
+    let sweep = Sweep::described(&common(out, parts)?, Policies::default())?;
     let mut runs = Vec::new();
     for part in parts {
-        Journal::description(part)?;
         if same_place(part, out) {
             continue;
         }
@@ -68,14 +67,48 @@ pub fn merge(out: &Path, parts: &[PathBuf]) -> Result<(Sweep, Executed), SweepEr
     Ok((sweep, executed))
 }
 
+/// The description of the sweep of all parts: the one with the most seeds, as a part whose run has gone on with more of them. Parts
+/// whose files differ in anything else are refused, because the tables would be of one of them.
+fn common(out: &Path, parts: &[PathBuf]) -> Result<String, SweepError> {
+    let places: Vec<&Path> = match parts {
+        [] => vec![out],
+        parts => parts.iter().map(PathBuf::as_path).collect(),
+    };
+    let mut best: Option<(Map<String, Value>, String)> = None;
+    for place in &places {
+        let description = Journal::description(place)?;
+        let plan = Sweep::plan_of(&description)?;
+        let Some((known, _)) = &best else {
+            best = Some((plan, description));
+            continue;
+        };
+        let keys = plan.keys().chain(known.keys()).filter(|key| *key != "seeds" && *key != "scenario");
+        if let Some(key) = keys.into_iter().find(|key| plan.get(*key) != known.get(*key)) {
+            let why = format!(
+                "the part was run with another `{key}` than {}; run both with the same file, which repeats no run",
+                places[0].display()
+            );
+            return Err(SweepError::Directory { directory: place.to_path_buf(), why });
+        }
+        let seeds = |plan: &Map<String, Value>| plan.get("seeds").and_then(Value::as_u64);
+        if seeds(&plan) > seeds(known) {
+            best = Some((plan, description));
+        }
+    }
+    Ok(best.map(|(_, description)| description).unwrap_or_default())
+}
+
 fn same_place(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 
 impl FinishedRun {
-    /// Whether the run can belong to `sweep`.
+    /// Whether the run can belong to `sweep`, which has had at most `MOST_RUNS`, however many seeds it has now. What a journal says of
+    /// another seed would take memory for all seeds before.
     pub(super) fn belongs(&self, sweep: &Sweep) -> bool {
-        self.cell < sweep.cells() && self.n < super::MOST_RUNS && self.values.len() == sweep.measures.len()
+        let cells = sweep.cells();
+        let most = super::MOST_RUNS / cells.max(1) as u64;
+        self.cell < cells && self.n < most && self.values.len() == sweep.measures.len()
     }
 }
 

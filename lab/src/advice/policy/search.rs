@@ -53,9 +53,10 @@ pub struct PolicyAdvice {
     pub completion: f64,
     /// The policy that comes next.
     pub next: String,
-    /// By how much longer that takes, as a part of the advised time: the mean of the seeds, one by one.
-    pub margin: f64,
-    /// Half the width of its 95 % interval, by Student's t; `None` with one seed.
+    /// By how much longer that takes, as a part of the advised time: the mean of the seeds, one by one. `None`: it was not
+    /// complete with every seed.
+    pub margin: Option<f64>,
+    /// Half the width of its 95 % interval, by Student's t; `None` with one seed, or without a margin.
     pub margin_ci95: Option<f64>,
 }
 
@@ -191,8 +192,8 @@ fn advice(buffers: &[BufferRow]) -> Option<PolicyAdvice> {
         receive_buffer: row.receive_buffer,
         completion: policy.completion?,
         next: next.policy.clone(),
-        margin: longer.mean?,
-        margin_ci95: longer.ci95,
+        margin: longer.mean.filter(|mean| mean.is_finite()),
+        margin_ci95: longer.ci95.filter(|half| half.is_finite()),
     })
 }
 
@@ -466,7 +467,10 @@ mod tests {
         let answer = asked(&text, 1e9);
         let advice = answer.advice.expect("there is one");
         assert_eq!(advice.policy, "same");
-        assert!(advice.margin > TOLERANCE && advice.margin_ci95.is_none(), "{advice:?}");
+        assert!(
+            advice.margin.is_some_and(|margin| margin > TOLERANCE) && advice.margin_ci95.is_none(),
+            "{advice:?}"
+        );
         assert_eq!(answer.ended, Ended::Complete);
         assert_eq!(answer.edges.len(), 9);
         let map = answer.map.expect("a map");

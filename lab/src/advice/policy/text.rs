@@ -32,12 +32,13 @@ pub fn explain_policy(task: &PairTask, answer: &PolicyAnswer) -> String {
 fn advised(advice: &PolicyAdvice) -> String {
     let buffer = bytes(advice.receive_buffer as f64);
     let interval = advice.margin_ci95.map_or(String::new(), |half| format!(" ± {:.1}", half * 100.0));
-    let margin = advice.margin * 100.0;
+    let next = &advice.next;
     let beside = match advice.margin {
-        margin_of if margin_of.abs() <= TOLERANCE => {
-            format!("`{}` takes as long ({margin:+.1}{interval} %)", advice.next)
+        None => format!("`{next}`, the next, did not complete every transfer"),
+        Some(margin) if margin.abs() <= TOLERANCE => {
+            format!("`{next}` takes as long ({:+.1}{interval} %)", margin * 100.0)
         }
-        _ => format!("`{}`, the next, takes {margin:.1}{interval} % longer", advice.next),
+        Some(margin) => format!("`{next}`, the next, takes {:.1}{interval} % longer", margin * 100.0),
     };
     format!(
         "Advice: retransmissions by `{}`, and a receive buffer of {buffer}: {:.2} s. {beside}. A larger buffer is at most 5 % faster.",
@@ -114,6 +115,23 @@ fn digits(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_policy_that_is_never_complete_has_no_margin() {
+        let mut advice = PolicyAdvice {
+            policy: "same".to_owned(),
+            receive_buffer: 64_000,
+            completion: 1.5,
+            next: "alternate".to_owned(),
+            margin: None,
+            margin_ci95: None,
+        };
+        assert!(
+            advised(&advice).contains("1.50 s. `alternate`, the next, did not complete every transfer. ")
+        );
+        advice.margin = Some(0.253);
+        assert!(advised(&advice).contains("takes 25.3 % longer"));
+    }
 
     #[test]
     fn values_have_three_digits_and_their_unit() {
