@@ -79,7 +79,8 @@ fn percent(share: f64) -> f64 {
 /// Whole days or hours, otherwise as it is.
 fn period(time: Duration) -> String {
     let whole = |unit: u64| {
-        Some(time.as_secs() / unit).filter(|_| time.subsec_nanos() == 0 && time.as_secs() % unit == 0)
+        Some(time.as_secs() / unit)
+            .filter(|_| time.subsec_nanos() == 0 && time.as_secs().is_multiple_of(unit))
     };
     match (whole(86_400), whole(3_600)) {
         (Some(1), _) => "a day".to_owned(),
