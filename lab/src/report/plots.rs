@@ -309,7 +309,10 @@ fn legend(area: &Area<'_>, plot: &Plot) -> Drawn {
         if series.kind == Kind::Line {
             draw::dashes(area, &series.dash, y, color)?;
         }
-        area.draw(&Circle::new((10, y), 4, color.filled()))?;
+        // A symbol would hide how the line is dashed.
+        if series.kind == Kind::Symbols || series.dash == "solid" {
+            area.draw(&Circle::new((10, y), 4, color.filled()))?;
+        }
     }
     Ok(())
 }
