@@ -61,9 +61,11 @@ pub(crate) fn text(mut table: Table) -> String {
         table.set_header(headings.iter().map(|heading| heading.replace(HYPHEN, hyphen)));
         let Some(width) = screen::width() else { return table.trim_fmt() };
         let least = least_widths(&table);
-        if least.iter().map(|words| words + PADDING).sum::<u16>() <= width {
+        if least.iter().map(|words| words + PADDING).sum::<usize>() <= usize::from(width) {
             for (column, words) in table.column_iter_mut().zip(least) {
-                column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(words + PADDING)));
+                // No column is wider than all together, so the number has room.
+                let bound = Width::Fixed((words + PADDING) as u16);
+                column.set_constraint(ColumnConstraint::LowerBoundary(bound));
             }
             return table.trim_fmt();
         }
@@ -76,7 +78,7 @@ pub(crate) fn text(mut table: Table) -> String {
 const HYPHEN: char = '\u{ad}';
 
 /// Of a column, on both sides together.
-const PADDING: u16 = 2;
+const PADDING: usize = 2;
 
 /// The headings, and the cells of each row.
 fn contents(table: &Table) -> impl Iterator<Item = Vec<String>> {
@@ -85,13 +87,12 @@ fn contents(table: &Table) -> impl Iterator<Item = Vec<String>> {
 }
 
 /// The length of the longest word in each column.
-fn least_widths(table: &Table) -> Vec<u16> {
-    let mut least: Vec<u16> = Vec::new();
+fn least_widths(table: &Table) -> Vec<usize> {
+    let mut least: Vec<usize> = Vec::new();
     for row in contents(table) {
         least.resize(least.len().max(row.len()), 0);
         for (least, cell) in least.iter_mut().zip(row) {
-            let words = cell.split_whitespace().map(|word| measure_text_width(word) as u16);
-            *least = words.fold(*least, u16::max);
+            *least = cell.split_whitespace().map(measure_text_width).fold(*least, usize::max);
         }
     }
     least
@@ -365,6 +366,9 @@ mod tests {
             table
         };
         assert_eq!(least_widths(&made()), [17, 15, 5]);
+        let mut long = made();
+        long.add_row(["x".repeat(70_000)]);
+        assert_eq!(least_widths(&long), [70_000, 15, 5]);
         let text = listed(&made());
         let wanted = "policy                timeout-alternate\nfast retransmissions  wifi 68,\n                      gprs 2";
         assert_eq!(text, wanted);
