@@ -170,7 +170,7 @@ fn a_run_has_limits() {
     let lab = Lab::start(&["--time", "1 s"]);
     let (status, answer) = lab.post("/runs", &json!({ "text": ENDLESS }));
     assert_eq!(status, 408, "{answer}");
-    assert!(answer["error"].as_str().is_some_and(|error| error.contains("longer than 1s")), "{answer}");
+    assert!(answer["error"].as_str().is_some_and(|error| error.contains("longer than 1 s")), "{answer}");
     if cfg!(target_os = "linux") {
         // With 3 MB, the program cannot start a thread: it panics, which is a signal unless the build unwinds.
         for (memory, expected) in [("3 MB", &[500, 507][..]), ("40 MB", &[507])] {
