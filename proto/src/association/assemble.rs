@@ -17,9 +17,9 @@ use crate::wire::{Chunk, Ecn, HEADER, Packet, Ports, Spares};
 
 type Built = (Box<Packet>, Reason);
 
-/// An association keeps the memory of so many packets: enough for the packets that one SACK releases.
+/// The most packets whose memory an association keeps: enough for the packets that one SACK releases.
 const MAX_SPARES: usize = 4;
-/// So many packets' memory waits at most between the ends that exchange it.
+/// The most packets whose memory waits between the ends that exchange it.
 const MAX_EXCHANGED: usize = 64;
 
 impl Association {
@@ -179,7 +179,6 @@ impl Association {
                     self.local_tag,
                     self.local_tsn,
                     &self.config,
-                    None,
                     self.preserve,
                     &self.random(),
                 );

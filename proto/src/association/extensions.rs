@@ -46,8 +46,8 @@ impl Association {
         }
     }
 
-    /// Processes a chunk of an extension. Returns whether the chunks after it count. If the extension was not agreed, the chunk counts as
-    /// unknown.
+    /// Processes a chunk of an extension. If the extension was not agreed, the chunk counts as unknown. Returns whether the chunks behind it
+    /// are processed.
     pub(super) fn extension_chunk(
         &mut self,
         chunk: Chunk,
@@ -57,60 +57,36 @@ impl Association {
     ) -> bool {
         let agreed = self.agreed();
         match chunk {
-            Chunk::ForwardTsn(_) if agreed.interleaving => {
-                self.wrong_kind(now);
-                true
-            }
+            Chunk::ForwardTsn(_) if agreed.interleaving => self.wrong_kind(now),
             Chunk::ForwardTsn(forward) if agreed.partial_reliability => {
                 self.forward_tsn(&forward, arrival, now);
-                true
             }
             Chunk::IForwardTsn(forward) if agreed.interleaving && agreed.partial_reliability => {
                 self.interleaved_forward(&forward, arrival, now);
-                true
             }
-            Chunk::IData(data) if agreed.interleaving => {
-                self.idata(data, came.path, arrival, now);
-                true
-            }
+            Chunk::IData(data) if agreed.interleaving => self.idata(data, came.path, arrival, now),
             //= rfc8260#section-2.2.3
-            Chunk::IData(_) if self.config.extensions.interleaving => {
-                self.wrong_kind(now);
-                true
-            }
-            Chunk::NrSack(sack) if agreed.nr_sack => {
-                self.nr_sack(&sack, now);
-                true
-            }
+            Chunk::IData(_) if self.config.extensions.interleaving => self.wrong_kind(now),
+            Chunk::NrSack(sack) if agreed.nr_sack => self.nr_sack(&sack, now),
             Chunk::ReConfig(chunk) if agreed.reconfiguration => {
                 self.with_streams(now, |streams, at| streams.reconfig(&chunk, came.path, at));
-                true
             }
-            Chunk::Ecne(echo) if agreed.ecn => {
-                self.ecne(echo, came.path, now);
-                true
-            }
+            Chunk::Ecne(echo) if agreed.ecn => self.ecne(echo, came.path, now),
             Chunk::Cwr(answer) if agreed.ecn => {
                 if let Some(congestion) = self.congestion() {
                     congestion.cwr(answer);
                 }
-                true
             }
-            Chunk::Asconf(asconf) if agreed.addresses => {
-                self.asconf(&asconf, came, now);
-                true
-            }
-            Chunk::AsconfAck(ack) if agreed.addresses => {
-                self.asconf_ack(&ack, now);
-                true
-            }
-            // Looked at before all others.
-            Chunk::Auth(_) if agreed.authentication => true,
-            Chunk::Timestamp(_) if agreed.timestamps => true,
+            Chunk::Asconf(asconf) if agreed.addresses => self.asconf(&asconf, came, now),
+            Chunk::AsconfAck(ack) if agreed.addresses => self.asconf_ack(&ack, now),
+            // Processed before all other chunks of the packet.
+            Chunk::Auth(_) if agreed.authentication => {}
+            Chunk::Timestamp(_) if agreed.timestamps => {}
             //= rfc4820#section-3
-            Chunk::Pad(_) => true,
-            other => self.unknown(&other, came.path),
+            Chunk::Pad(_) => {}
+            other => return self.unknown(&other, came.path),
         }
+        true
     }
 
     /// Before anything is sent: lets the extensions do what is due now.

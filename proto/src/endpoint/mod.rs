@@ -232,11 +232,11 @@ impl Endpoint {
     }
 
     /// Calls `act` for every association that has not ended.
-    fn for_all(&mut self, mut what: impl FnMut(&mut Association)) {
+    fn for_all(&mut self, mut act: impl FnMut(&mut Association)) {
         let all: Vec<usize> = self.by_tag.values().copied().collect();
         for index in all {
             if let Some(association) = &mut self.associations[index] {
-                what(association);
+                act(association);
                 self.wake(index);
             }
         }
@@ -384,7 +384,7 @@ impl Endpoint {
         self.associations.free(id);
     }
 
-    /// Requests a heartbeat on a path now (RFC 9260 §11.1.12). False if there is no such path.
+    /// Requests a heartbeat on a path now (RFC 9260 §11.1.10). False if there is no such path.
     pub fn heartbeat(&mut self, now: Time, id: AssociationId, path: PathId) -> bool {
         self.run_timers(now);
         let known = self.get_mut(id).is_some_and(|a| a.request_heartbeat(path));

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+use rand_core::Rng;
+
 use super::Endpoint;
 use crate::Config;
 use crate::association::Association;
@@ -12,7 +15,15 @@ use crate::shutdown::State;
 use crate::wire::chunk::{Abort, CookieEcho, Init, OperationError};
 use crate::wire::{Address, Cause, Chunk, Packet, Param};
 use crate::{Purpose, Time, Tsn};
-use rand_core::Rng;
+
+/// The tags in an INIT ACK and its cookie.
+#[derive(Copy, Clone)]
+struct Tags {
+    /// Ours, for the association that the cookie makes.
+    own: u32,
+    /// The Tie-Tags: those (ours, the peer's) of an existing association, or zeros.
+    ties: (u32, u32),
+}
 
 impl Endpoint {
     /// Answers an INIT without keeping any state.
@@ -37,7 +48,7 @@ impl Endpoint {
             None if self.is_full() => self.refuse(packet, init.tag, vec![Cause::OutOfResource]),
             None => {
                 let tag = self.fresh_tag();
-                self.answer_init(packet, packet.from, init, peer, (tag, (0, 0)), now);
+                self.answer_init(packet, packet.from, init, peer, Tags { own: tag, ties: (0, 0) }, now);
             }
             Some(index) => self.init_again(index, packet, init, peer, now),
         }
@@ -60,7 +71,7 @@ impl Endpoint {
                 // Only addresses that the user has named get the reply.
                 let named = |address: &&Address| association.knows(**address);
                 let to = peer.addresses.iter().find(named).copied().unwrap_or(packet.from);
-                self.answer_init(packet, to, init, peer, (ties.0, ties), now);
+                self.answer_init(packet, to, init, peer, Tags { own: ties.0, ties }, now);
             }
             state => {
                 let new = |address: &&Address| !association.knows(**address);
@@ -69,8 +80,8 @@ impl Endpoint {
                     let list = handshake::address_list(&new);
                     return self.refuse(packet, init.tag, vec![Cause::RestartWithNewAddresses(list)]);
                 }
-                let tag = if state.setting_up() { ties.0 } else { self.fresh_tag() };
-                self.answer_init(packet, packet.from, init, peer, (tag, ties), now);
+                let own = if state.setting_up() { ties.0 } else { self.fresh_tag() };
+                self.answer_init(packet, packet.from, init, peer, Tags { own, ties }, now);
             }
         }
     }
@@ -95,61 +106,41 @@ impl Endpoint {
         self.by_tag.len() >= self.config.max_associations as usize
     }
 
-    /// Answers an INIT with our tag and the tags of an existing association.
-    fn answer_init(
-        &mut self,
-        packet: &Packet,
-        to: Address,
-        init: &Init,
-        peer: Peer,
-        tags: (u32, (u32, u32)),
-        now: Time,
-    ) {
-        let (tag, ties) = tags;
-        let existing = self.by_tag.get(&ties.0).and_then(|i| self.associations[*i].as_ref());
+    /// Answers an INIT at this address of the peer.
+    fn answer_init(&mut self, packet: &Packet, to: Address, init: &Init, peer: Peer, tags: Tags, now: Time) {
+        let existing = self.by_tag.get(&tags.ties.0).and_then(|i| self.associations[*i].as_ref());
         // The answer repeats what the existing association has announced.
         let config = existing.map_or(&self.config, |association| association.shared_config());
         let config = Arc::clone(config);
-        let tsn = match existing {
-            Some(association) if ties.0 == tag => association.local_tsn,
-            _ => Tsn(config.first_tsn.unwrap_or_else(|| self.tsns.draw(Rng::next_u32))),
-        };
-        let random = match existing {
-            Some(association) if ties.0 == tag => association.random(),
-            _ => self.random(),
+        let (local_tsn, random) = match existing.filter(|association| association.local_tag == tags.own) {
+            Some(association) => (association.local_tsn, association.random()),
+            None => {
+                let tsn = config.first_tsn.unwrap_or_else(|| self.tsns.draw(Rng::next_u32));
+                (Tsn(tsn), self.random())
+            }
         };
         let peers = match &peer.addresses[..] {
             [_] => peer.addresses,
             _ => Peer::listed(init, packet.from, &config),
         };
-        let answered = peers.iter().position(|peer| *peer == to).unwrap_or(0) as u8;
-        let streams = handshake::streams(init, &config);
         let cookie = Cookie {
             created: now,
             life: self.config.cookie_life + peer.preserve.min(self.config.cookie_life),
-            local_tag: tag,
+            local_tag: tags.own,
             peer_tag: peer.tag,
-            local_tsn: tsn,
+            local_tsn,
             peer_tsn: peer.tsn,
             peer_buffer: peer.buffer,
-            streams,
-            ties,
+            streams: handshake::streams(init, &config),
+            ties: tags.ties,
             local: packet.to,
             peer_port: packet.ports.source,
+            answered: peers.iter().position(|peer| *peer == to).unwrap_or(0) as u8,
             peers,
-            answered,
             agreement: peer.offer.agree(&config, random),
         };
         let signed = self.secrets.sign(&cookie, now, self.config.cookie_life);
-        let mut ack = handshake::init(tag, tsn, &config, Some(signed), None, &random);
-        //= rfc9260#section-3.3.3
-        // No more streams are offered than the peer accepts.
-        ack.outbound = streams.0;
-        // The cookie is the last parameter, because it is the longest.
-        let cookie = ack.params.iter().position(|param| matches!(param, Param::Cookie(_)));
-        let cookie = cookie.map(|at| ack.params.remove(at));
-        ack.params.extend(peer.unrecognized.into_iter().map(Param::Unrecognized));
-        ack.params.extend(cookie);
+        let ack = init_ack(&config, &cookie, signed, &random, peer.unrecognized);
         self.answer_to(to, packet, peer.tag, Chunk::InitAck(Box::new(ack)), Purpose::Setup);
     }
 
@@ -250,6 +241,23 @@ impl Endpoint {
         let error = OperationError { causes: vec![Cause::StaleCookie(micros)] };
         self.answer(packet, cookie.peer_tag, Chunk::Error(error), Purpose::Error);
     }
+}
+
+/// The INIT ACK with this cookie, which is its last parameter, because it is the longest.
+//= rfc9260#section-3.3.3
+fn init_ack(
+    config: &Config,
+    cookie: &Cookie,
+    signed: Bytes,
+    random: &[u8; 32],
+    unrecognized: Vec<Bytes>,
+) -> Init {
+    let mut ack = handshake::init(cookie.local_tag, cookie.local_tsn, config, None, random);
+    // No more streams are offered than the peer accepts.
+    ack.outbound = cookie.streams.0;
+    ack.params.extend(unrecognized.into_iter().map(Param::Unrecognized));
+    ack.params.push(Param::Cookie(signed));
+    ack
 }
 
 /// Whether a COOKIE ECHO is authentic enough: by the keys of the existing association, otherwise by the keys of its

@@ -142,13 +142,12 @@ fn add(addresses: &mut Addresses, ip: IpAddr, source: Address, config: &Config) 
     }
 }
 
-/// An INIT, or with a cookie an INIT ACK. `preserve` asks for a cookie that lives longer by this time; `random` is
+/// An INIT, or an INIT ACK without its cookie. `preserve` asks for a cookie that lives longer by this time; `random` is
 /// our part of the keys.
 pub(crate) fn init(
     tag: u32,
     tsn: Tsn,
     config: &Config,
-    cookie: Option<Bytes>,
     preserve: Option<Duration>,
     random: &[u8; 32],
 ) -> Init {
@@ -156,7 +155,6 @@ pub(crate) fn init(
     if config.addresses.len() > 1 {
         params.extend(config.addresses.iter().map(|local| Param::of_address(local.address.ip)));
     }
-    params.extend(cookie.map(Param::Cookie));
     let millis = |time: Duration| u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
     params.extend(preserve.map(|time| Param::CookiePreservative(millis(time))));
     extension::offer(config, random, &mut params);

@@ -46,8 +46,8 @@ pub(crate) struct Path {
     pub(crate) timed: Option<(Tsn, Time)>,
     /// The number of consecutive RTOs in which nothing was sent on this path.
     pub(crate) idle_rtos: u32,
-    /// Whether T3-rtx has expired and nothing was acknowledged since.
-    pub(crate) lone: bool,
+    /// Whether T3-rtx has expired and nothing was acknowledged since. By the rule `after_timeout`, one packet is then sent at a time.
+    pub(crate) after_timeout: bool,
     /// Whether the socket of the local address accepts packets now.
     pub(crate) writable: bool,
     /// The path's own points: see the mechanism `cuc`.
@@ -84,6 +84,29 @@ pub(crate) struct Suspect {
 const ALSO_TIMED: usize = 16;
 
 impl Path {
+    /// A path on which nothing was sent yet.
+    fn new(congestion: Box<dyn Congestion>, max_cwnd: u64, mtu: Mtu, health: Health) -> Self {
+        Path {
+            congestion,
+            max_cwnd,
+            timers: Timers::OFF,
+            buffered: 0,
+            earliest: None,
+            timed: None,
+            idle_rtos: 0,
+            after_timeout: false,
+            writable: true,
+            points: Points::default(),
+            also_timed: SmallVec::new(),
+            health,
+            suspect: None,
+            mtu,
+            own: PathParameters::default(),
+            tally: SackResult::default(),
+            rack: None,
+        }
+    }
+
     /// The congestion window, in bytes.
     pub(crate) fn cwnd(&self) -> u64 {
         self.congestion.window().min(self.max_cwnd)
@@ -157,7 +180,7 @@ pub(crate) struct SackResult {
     /// Whether further round-trip times were measured and have already been applied.
     pub(crate) also_timed: bool,
     /// Whether a chunk was acknowledged that no other path has carried. This proves that the path works.
-    pub(crate) certain: bool,
+    pub(crate) unambiguous: bool,
     /// The lowest chunk that this SACK marked.
     pub(crate) marked: Option<Tsn>,
     /// Whether a retransmission that was sent after the last cut of the window was found lost (RACK).

@@ -2,10 +2,7 @@
 
 use super::estimate::Needs;
 use super::start::start;
-use super::{
-    Mtu, Path, PathId, PathParameters, PathState, PathView, Points, RtoAverage, RttSamples, SackResult,
-    Timers,
-};
+use super::{Mtu, Path, PathId, PathState, PathView, RttSamples, SackResult, Timers};
 use crate::control::rtt::RtoLimits;
 use crate::mechanisms::{Mechanisms, T3Flight, TakenBack};
 use crate::policy::Sibling;
@@ -18,7 +15,6 @@ use super::health::{Health, SentHeartbeat};
 use super::mtu::pmdcs;
 use super::order::Order;
 use rand_chacha::ChaCha8Rng;
-use smallvec::SmallVec;
 
 // What every packet needs stands first: see `Association`.
 #[derive(Clone, Debug)]
@@ -197,76 +193,43 @@ impl Paths {
         chance: &mut ChaCha8Rng,
     ) -> PathId {
         let id = self.gone((local, remote)).unwrap_or(PathId(self.views.len() as u16));
-        let mtu = Mtu::new(config);
-        let pmdcs = pmdcs(mtu.size(), config.ip_header, remote) - self.overhead;
-        self.smallest_pmdcs = self.smallest_pmdcs.min(pmdcs);
-        let congestion = window(start(config, remote, self.stamps));
-        let max_cwnd =
-            config.max_cwnd.get(id.index()).or(config.max_cwnd.last()).copied().unwrap_or(u64::MAX);
+        let gone = self.rest.get(id.index());
+        let mut path = Path::new(
+            window(start(config, remote, self.stamps)),
+            max_cwnd(config, id),
+            Mtu::new(config),
+            Health::new(now, chance),
+        );
+        // Chunks acknowledged by gaps are still charged to a path that was removed and returns.
+        path.buffered = gone.map_or(0, |gone| gone.buffered);
+        path.rack = self.order.kept(gone.and_then(|gone| gone.rack));
+        path.writable = !self.full.contains(&local);
         let view = PathView {
-            id,
-            local,
-            remote,
-            state: PathState::Unconfirmed,
             up: !self.down.contains(&local),
             primary: self.views.is_empty(),
-            pmdcs,
-            window: congestion.window().min(max_cwnd),
-            ssthresh: congestion.ssthresh(),
-            flight: 0,
-            marked: 0,
-            room: 0,
-            srtt: None,
-            rttvar: crate::Duration::ZERO,
-            min_rtt: None,
-            rto: config.rto_initial,
-            errors: 0,
-            delivered: 0,
-            lost: 0,
-            late: 0,
-            chunks: 0,
-            fast_retransmissions: 0,
-            timeout_retransmissions: 0,
-            reinjected: 0,
-            tail_probes: 0,
-            blocks: crate::Duration::ZERO,
-            timeouts: 0,
-            heartbeats: 0,
-            heartbeats_answered: 0,
-            rto_average: RtoAverage::new(now, config.rto_initial),
+            pmdcs: pmdcs(path.mtu.size(), config.ip_header, remote) - self.overhead,
+            window: path.cwnd(),
+            ssthresh: path.congestion.ssthresh(),
             estimates: self.needs.estimators(),
+            ..PathView::unused(id, (local, remote), now, config.rto_initial)
         };
-        let path = Path {
-            congestion,
-            max_cwnd,
-            timers: Timers::OFF,
-            health: Health::new(now, chance),
-            timed: None,
-            also_timed: SmallVec::new(),
-            suspect: None,
-            earliest: None,
-            // Chunks acknowledged by gaps are still charged to a path that was removed and returns.
-            buffered: self.rest.get(id.index()).map_or(0, |gone| gone.buffered),
-            idle_rtos: 0,
-            lone: false,
-            writable: !self.full.contains(&local),
-            mtu,
-            own: PathParameters::default(),
-            tally: SackResult::default(),
-            points: Points::default(),
-            rack: self.order.kept(self.rest.get(id.index()).and_then(|gone| gone.rack)),
-        };
-        match self.views.get(id.index()) {
-            Some(_) => (self.views[id.index()], self.rest[id.index()]) = (view, path),
-            None => {
-                // Exactly one more: most associations have one path, and a path is large.
-                self.views.reserve_exact(1);
-                self.rest.reserve_exact(1);
-                self.views.push(view);
-                self.rest.push(path);
-            }
-        }
+        self.smallest_pmdcs = self.smallest_pmdcs.min(view.pmdcs);
+        self.put(view, path);
         id
+    }
+
+    /// Puts a path in its place, which is that of a removed one or behind all others.
+    fn put(&mut self, view: PathView, path: Path) {
+        let index = view.id.index();
+        if index < self.views.len() {
+            (self.views[index], self.rest[index]) = (view, path);
+            return;
+        }
+        // Exactly one more: most associations have one path, and a path is large.
+        self.views.reserve_exact(1);
+        self.rest.reserve_exact(1);
+        self.views.push(view);
+        self.rest.push(path);
     }
 
     /// The removed path of this pair, if nothing is charged to it any more, so that it can return.
@@ -326,7 +289,7 @@ impl Paths {
         self.ids().for_each(|id| self.begin_congestion(id, config, window));
     }
 
-    /// Computes the smallest limit of all paths that there are again. Without any, the last one stays.
+    /// Computes again the smallest limit of the paths that were not removed. Without such a path, it keeps its value.
     //= rfc9260#section-7.3
     pub(super) fn renew_smallest_pmdcs(&mut self) {
         let live = self.views.iter().filter(|view| view.state != PathState::Removed);
@@ -362,7 +325,7 @@ impl Paths {
         let (view, path) = self.both(id);
         path.congestion = window(start(config, view.remote, stamps));
         (view.window, view.ssthresh) = (path.cwnd(), path.congestion.ssthresh());
-        (path.lone, path.idle_rtos) = (false, 0);
+        (path.after_timeout, path.idle_rtos) = (false, 0);
     }
 
     /// Moves the path to another local address.
@@ -468,7 +431,7 @@ impl Paths {
 
     /// Whether this path carries one packet at a time until something is acknowledged.
     pub(crate) fn carries_one(&self, id: PathId) -> bool {
-        self.one_packet() && self.get(id).lone
+        self.one_packet() && self.get(id).after_timeout
     }
 
     /// Computes how much new data one path may carry now, as [`measure_room`](Self::measure_room) does for all, and returns it.
@@ -533,10 +496,15 @@ impl Paths {
     }
 }
 
+/// The largest congestion window of a path, in bytes.
+fn max_cwnd(config: &Config, id: PathId) -> u64 {
+    config.max_cwnd.get(id.index()).or(config.max_cwnd.last()).copied().unwrap_or(u64::MAX)
+}
+
 /// How many bytes a path may carry with so many in flight. `one_packet`: after a timeout it carries one packet at a time.
 #[inline(always)]
 fn room(view: &PathView, path: &Path, flight: u64, one_packet: bool) -> u64 {
-    let waits = one_packet && path.lone && view.flight > 0;
+    let waits = one_packet && path.after_timeout && view.flight > 0;
     let usable = path.writable && view.up && !waits && view.confirmed();
     if usable { view.window.saturating_sub(flight) } else { 0 }
 }

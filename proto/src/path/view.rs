@@ -136,6 +136,48 @@ impl RtoAverage {
 }
 
 impl PathView {
+    /// The facts of a path between these addresses (local, remote) on which nothing was sent yet. It is not confirmed, and its windows are zero.
+    pub(crate) fn unused(
+        id: PathId,
+        (local, remote): (Address, Address),
+        now: Time,
+        rto_initial: Duration,
+    ) -> Self {
+        PathView {
+            id,
+            local,
+            remote,
+            state: PathState::Unconfirmed,
+            up: true,
+            primary: false,
+            pmdcs: 0,
+            window: 0,
+            ssthresh: 0,
+            flight: 0,
+            marked: 0,
+            room: 0,
+            srtt: None,
+            rttvar: Duration::ZERO,
+            min_rtt: None,
+            rto: rto_initial,
+            errors: 0,
+            delivered: 0,
+            lost: 0,
+            late: 0,
+            chunks: 0,
+            fast_retransmissions: 0,
+            timeout_retransmissions: 0,
+            reinjected: 0,
+            blocks: Duration::ZERO,
+            tail_probes: 0,
+            timeouts: 0,
+            heartbeats: 0,
+            heartbeats_answered: 0,
+            rto_average: RtoAverage::new(now, rto_initial),
+            estimates: None,
+        }
+    }
+
     /// The share of chunks that were lost here, as far as it is known what became of them.
     pub fn loss_rate(&self) -> Option<LossRate> {
         let lost = self.lost.saturating_sub(self.late);

@@ -61,7 +61,7 @@ pub(crate) struct Receiver {
     ready: Ready,
     /// What was discarded, if the user discards everything.
     discarded: Option<Discarded>,
-    /// The replacement for it if messages arrive as I-DATA.
+    /// What makes messages of I-DATA, in place of `reassembly`. `None`: messages arrive as DATA.
     interleaved: Option<Box<Interleaved>>,
     /// Whether acknowledged chunks are never dropped, and SACKs say so.
     keeps: bool,

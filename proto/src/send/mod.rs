@@ -1,5 +1,4 @@
-//! The sending half of an association. A SACK, a timeout or a call grants rights to send; each poll chooses one
-//! packet.
+//! The sending half of an association. A SACK, a timeout or a call grants rights to send; each poll chooses one packet.
 
 mod blocked;
 mod buffers;
@@ -60,6 +59,7 @@ pub(crate) struct Sender {
     probing: bool,
     /// Whether a SACK has arrived since the last window probe.
     heard_since_probe: bool,
+    /// If all retransmissions of one event take one path (rule `resend_path`): the path of the current event, once it is chosen.
     round: Option<PathId>,
     /// The receive buffer that the peer advertised last, in bytes.
     a_rwnd: u64,
@@ -78,8 +78,8 @@ pub(crate) struct Sender {
     /// Whether the next marked chunk is tried when the path of one has no room.
     looks_further: bool,
     /// Whether a packet carries only marked chunks whose route names the packet's path.
-    agreed: bool,
-    /// Whether all retransmissions that one event releases take one path, and the path for the current event.
+    same_path_only: bool,
+    /// Whether all retransmissions that one event releases take one path.
     one_path: bool,
 }
 
@@ -154,7 +154,7 @@ impl Sender {
             a_rwnd: 0,
             recoveries: Recoveries::new(&config.rules, &config.mechanisms),
             looks_further: config.mechanisms.without_room == WithoutRoom::NextChunk,
-            agreed: config.mechanisms.bundling == Bundling::SamePath,
+            same_path_only: config.mechanisms.bundling == Bundling::SamePath,
             one_path: config.rules.resend_path == ResendPath::EachEvent,
             round: None,
             events: 0,
@@ -436,7 +436,7 @@ impl Sender {
         while let Some((tsn, why)) = self.outstanding.marked_from(from) {
             let Some(size) = self.outstanding.get(tsn).map(|sent| sent.size) else { break };
             from = tsn.next();
-            if tsn != first && self.agreed && !self.goes_by(path, tsn, why, around) {
+            if tsn != first && self.same_path_only && !self.goes_by(path, tsn, why, around) {
                 continue;
             }
             if size > budget && !chunks.is_empty() {

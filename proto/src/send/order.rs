@@ -76,7 +76,7 @@ impl Sender {
     pub(crate) fn tail_due(&mut self, id: PathId, around: &mut SendContext<'_>) {
         let (view, path) = around.paths.both(id);
         path.timers.set(Timer::Tail, Time::NEVER);
-        let may = path.rack.is_some_and(|rack| rack.may_probe()) && !path.lone;
+        let may = path.rack.is_some_and(|rack| rack.may_probe()) && !path.after_timeout;
         let (flight, rto) = (view.flight > 0 && view.marked == 0, view.rto);
         if may && flight && self.outstanding.is_tail(id, around.paths) {
             around.paths.get_mut(id).timers.set(Timer::T3, around.now + rto);

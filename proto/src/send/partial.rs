@@ -158,7 +158,7 @@ impl Sender {
         self.queue.ledger.as_ref().map_or(Time::NEVER, |ledger| ledger.deadline())
     }
 
-    /// Lifetimes that end now: a message of which nothing was sent is given up, and one that has to be sent again.
+    /// Lifetimes end now. Gives up the messages of which nothing was sent, and those of which a chunk would have to be sent again.
     //= rfc3758#section-4.1
     pub(crate) fn expire(&mut self, around: &mut SendContext<'_>) {
         while let Some(ledger) = &mut self.queue.ledger

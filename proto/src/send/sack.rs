@@ -9,7 +9,7 @@ use crate::output::NoteKind;
 use crate::path::{PathId, PathView, Paths, SackResult};
 use crate::policy::{Acked, Loss, Why};
 use crate::rules::{ErrorClearing, OnMarking, RttOnCut};
-use crate::send::outstanding::{Digest, GapReport, PlainSack, Reported, SackOutcome};
+use crate::send::outstanding::{GapReport, PlainSack, Reported, SackNews, SackOutcome};
 use crate::wire::chunk::Sack;
 use crate::{Config, Tsn};
 
@@ -89,13 +89,13 @@ impl Sender {
     fn hear_any(&mut self, sack: &Sack, says: GapReport, around: &mut SendContext<'_>) -> Answer {
         self.uncouple();
         let mechanisms = &around.config.mechanisms;
-        let digest = match self.outstanding.digest(sack, says, mechanisms, around.now, around.paths) {
+        let news = match self.outstanding.take_in(sack, says, mechanisms, around.now, around.paths) {
             SackOutcome::Old => return Answer::Ignored,
             SackOutcome::Impossible => return Answer::Impossible,
-            SackOutcome::News(digest) => digest,
+            SackOutcome::News(news) => news,
         };
-        around.statistics.acknowledged += digest.user_bytes;
-        if digest.advanced {
+        around.statistics.acknowledged += news.user_bytes;
+        if news.advanced {
             self.note_point(around);
         }
         self.recoveries.acknowledged(self.outstanding.point(), around.paths);
@@ -103,17 +103,17 @@ impl Sender {
             cold_path();
             self.hear_order(sack, around);
         }
-        if digest.advanced && (digest.fast_acked || digest.resent_acked) {
+        if news.advanced && (news.fast_acked || news.resent_acked) {
             cold_path();
-            self.rights.arm(digest.fast_acked);
+            self.rights.arm(news.fast_acked);
         }
         self.undo_spurious(around);
-        self.grow_and_mark(&digest, around);
+        self.grow_and_mark(&news, around);
         around.paths.restart_t3(around.now);
         self.hear_window(sack);
         self.note_peer_window(around);
         self.use_window(around);
-        Answer::Acknowledged(digest.acked)
+        Answer::Acknowledged(news.acked)
     }
 
     /// Records that the Cumulative TSN Ack Point advanced.
@@ -151,17 +151,17 @@ impl Sender {
     /// Windows grow, chunks are marked, and windows are cut. Growth comes before the marks, unless marked chunks must
     /// not count as in flight for the growth.
     #[inline(always)]
-    fn grow_and_mark(&mut self, digest: &Digest, around: &mut SendContext<'_>) {
+    fn grow_and_mark(&mut self, news: &SackNews, around: &mut SendContext<'_>) {
         let unmarked = grows_by_unmarked(around.config);
         if !unmarked {
-            self.grow(digest, around);
+            self.grow(news, around);
         }
         let lowest = match around.paths.detects_by_order() {
             true => self.mark_late(around),
-            false => self.mark_missing(digest, around),
+            false => self.mark_missing(news, around),
         };
         if unmarked {
-            self.grow(digest, around);
+            self.grow(news, around);
         }
         if let Some(lowest) = lowest {
             let cut = self.cut_windows(lowest, around);
@@ -171,11 +171,11 @@ impl Sender {
 
     /// Reports to each path, its window and the routes what the SACK acknowledged there.
     #[inline(always)]
-    fn grow(&mut self, digest: &Digest, around: &mut SendContext<'_>) {
+    fn grow(&mut self, news: &SackNews, around: &mut SendContext<'_>) {
         for id in around.paths.ids() {
             let tally = around.paths.get(id).tally;
             if tally.cumulative + tally.gap > 0 {
-                let advanced = if digest.by_association { digest.advanced } else { tally.moved };
+                let advanced = if news.by_association { news.advanced } else { tally.moved };
                 self.grow_on(id, &tally, advanced, around);
                 around.paths.note_window(id, around.now, around.notes);
             }
@@ -187,7 +187,7 @@ impl Sender {
     #[inline(always)]
     fn grow_on(&mut self, id: PathId, tally: &SackResult, advanced: bool, around: &mut SendContext<'_>) {
         let (view, path) = around.paths.both(id);
-        path.lone = false;
+        path.after_timeout = false;
         path.data_came_through();
         if proves_path(tally, around.config) {
             view.errors = 0;
@@ -243,7 +243,7 @@ impl Sender {
     /// Counts missing reports and marks chunks. Returns the lowest marked chunk.
     //= rfc9260#section-7.2.4
     #[inline(always)]
-    fn mark_missing(&mut self, digest: &Digest, around: &mut SendContext<'_>) -> Option<Tsn> {
+    fn mark_missing(&mut self, news: &SackNews, around: &mut SendContext<'_>) -> Option<Tsn> {
         let now = around.now;
         let early = around.config.mechanisms.early_retransmit == EarlyRetransmit::On;
         let recovery = Reported {
@@ -259,7 +259,7 @@ impl Sender {
                 lowest = Some(tsn);
             }
         };
-        self.outstanding.count_missing(digest, recovery, around.config, around.paths, each);
+        self.outstanding.count_missing(news, recovery, around.config, around.paths, each);
         if let Some(tsn) = lowest {
             let marks = |id: &PathId| around.paths.get(*id).tally.marked == Some(tsn);
             if let Some(path) = around.paths.ids().find(marks) {
@@ -269,8 +269,8 @@ impl Sender {
         lowest
     }
 
-    /// Cuts the windows of the paths that enter Fast Recovery now, chunks being marked, `lowest` the first of them; and of
-    /// those where a retransmission was found lost by RACK.
+    /// Chunks were marked, of which `lowest` is the lowest: cuts the windows of the paths that enter Fast Recovery for that, and of those
+    /// where RACK found a retransmission lost. Returns these paths.
     //= rfc9260#section-7.2.4
     pub(super) fn cut_windows(&mut self, lowest: Tsn, around: &mut SendContext<'_>) -> Vec<PathId> {
         let mut entered = self.recoveries.enter(lowest, &self.outstanding, around.paths);
@@ -370,5 +370,5 @@ pub(crate) fn revived(paths: &Paths, config: &Config) -> Option<PathId> {
 //= rfc9260#section-8.2
 fn proves_path(tally: &SackResult, config: &Config) -> bool {
     let any = config.rules.error_clearing == ErrorClearing::Any && config.pf_max_retrans.is_none();
-    tally.cumulative + tally.gap > 0 && (tally.certain || any)
+    tally.cumulative + tally.gap > 0 && (tally.unambiguous || any)
 }

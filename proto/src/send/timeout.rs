@@ -20,31 +20,51 @@ impl Sender {
     /// T3-rtx of a path has expired.
     //= rfc9260#section-6.3.3
     pub(crate) fn time_out(&mut self, id: PathId, around: &mut SendContext<'_>) -> TimedOut {
-        let now = around.now;
-        around.paths.t3_expired = now;
-        around.notes.add(now, || NoteKind::T3 { path: id });
+        around.paths.t3_expired = around.now;
+        around.notes.add(around.now, || NoteKind::T3 { path: id });
         let probe = self.probing && self.heard_since_probe && self.outstanding.only().is_some();
         if !probe {
             self.suspect(id, around.paths.get(id).earliest, around);
-            around.paths.cut(id, Loss::Timeout, now, around.notes);
+            around.paths.cut(id, Loss::Timeout, around.now, around.notes);
             self.tell_routes_lost(id, Loss::Timeout);
         }
+        self.back_off(id, probe, around);
+        let why = if probe { Why::WindowProbe } else { Why::Timeout };
+        self.mark_timed_out(id, why, around);
+        if self.queue.ledger.is_some() {
+            self.review(around);
+        }
+        self.event();
+        if probe || around.config.mechanisms.on_timeout == OnTimeout::Packet {
+            self.rights.grant(why);
+        } else {
+            self.rights.resend_as_windows_allow();
+        }
+        self.count_timeout(id, probe, around)
+    }
+
+    /// Doubles RTO, stops the timers of the path, and ends what they measured. `probe`: the chunk was a window probe.
+    fn back_off(&mut self, id: PathId, probe: bool, around: &mut SendContext<'_>) {
         let limits = around.paths.limits;
+        let highest = self.outstanding.highest();
         let (view, path) = around.paths.both(id);
         view.back_off(limits);
         path.timed = None;
         path.also_timed.clear();
-        path.lone |= !probe;
+        path.after_timeout |= !probe;
         path.timers.set(Timer::T3, Time::NEVER);
         // An RTO without an answer is a loss. It does not also count as idle time.
         path.timers.set(Timer::Idle, Time::NEVER);
-        around.paths.note_rto(id, now, around.notes);
-        let why = if probe { Why::WindowProbe } else { Why::Timeout };
-        let highest = self.outstanding.highest();
-        if let Some(rack) = &mut around.paths.get_mut(id).rack {
+        if let Some(rack) = &mut path.rack {
             rack.lost(highest);
         }
-        let spared = self.spared(id, around);
+        around.paths.note_rto(id, around.now, around.notes);
+    }
+
+    /// Marks the chunks in flight on the path, for this reason. T3-rtx starts again if RACK leaves some in flight.
+    //= rfc8985#section-6.3
+    fn mark_timed_out(&mut self, id: PathId, why: Why, around: &mut SendContext<'_>) {
+        let (now, spared) = (around.now, self.spared(id, around));
         let notes = &mut *around.notes;
         self.outstanding.time_out(
             id,
@@ -59,23 +79,17 @@ impl Sender {
         if view.flight > 0 {
             path.timers.set(Timer::T3, now + view.rto);
         }
-        if self.queue.ledger.is_some() {
-            self.review(around);
+    }
+
+    fn count_timeout(&mut self, id: PathId, probe: bool, around: &mut SendContext<'_>) -> TimedOut {
+        if probe {
+            self.heard_since_probe = false;
+            around.statistics.probes += 1;
+            return TimedOut::Probe;
         }
-        self.event();
-        if probe || around.config.mechanisms.on_timeout == OnTimeout::Packet {
-            self.rights.grant(why);
-        } else {
-            self.rights.resend_as_windows_allow();
-        }
-        if !probe {
-            around.statistics.timeouts += 1;
-            around.paths.view_mut(id).timeouts += 1;
-            return TimedOut::Error;
-        }
-        self.heard_since_probe = false;
-        around.statistics.probes += 1;
-        TimedOut::Probe
+        around.statistics.timeouts += 1;
+        around.paths.view_mut(id).timeouts += 1;
+        TimedOut::Error
     }
 
     /// The window has been closed for an RTO: one chunk may ask.

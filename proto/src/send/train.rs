@@ -17,9 +17,10 @@ use crate::wire::chunk::Data;
 use crate::wire::{Chunk, Packet};
 use crate::{PathId, Time};
 
-/// So many packets are found to leave at once at most.
+/// At most so many packets are counted that may leave without another look.
 const MOST_AT_ONCE: u64 = 1 << 14;
-/// A train ends at so many chunks outstanding: then their SSNs must be looked at, and the packets found at once must not be too many.
+/// A train ends when so many chunks are outstanding. With the packets that are counted at once, their SSNs could repeat, which only the
+/// choice of each single packet checks.
 const MOST_BEHIND: usize = MOST_OF_A_STREAM - MOST_AT_ONCE as usize;
 
 impl Sender {
@@ -125,7 +126,8 @@ impl Sender {
         NextOfTrain::Undecided
     }
 
-    /// The path of the next packet, if a train goes alone and one may leave now. Whoever asks sends it with [`fill_alone`](Self::fill_alone).
+    /// The path of the next packet, if a train goes alone and one may leave now. The caller must then send it with
+    /// [`fill_alone`](Self::fill_alone).
     #[inline(always)]
     pub(crate) fn next_alone(&mut self, budget: u32, around: &mut SendContext<'_>) -> Option<PathId> {
         match self.train {

@@ -88,7 +88,7 @@ impl Cubic {
         let passed = acked.now.since(before);
         let limited = match full {
             false => passed,
-            // Since then nothing was in flight until what is acknowledged now left, one round trip ago.
+            // Nothing was in flight since then, until one round trip ago, when the data left that is acknowledged now.
             true if idle => {
                 passed.saturating_sub(self.rtt.map_or(passed, |rtt| acked.rtt.unwrap_or(rtt.srtt)))
             }

@@ -204,39 +204,10 @@ mod tests {
     /// An active path with a window of 1,000 bytes, nothing in flight.
     pub(crate) fn path(id: u16) -> PathView {
         let address = Address { ip: IpAddr::V4(Ipv4Addr::LOCALHOST), udp: 0 };
-        PathView {
-            id: PathId(id),
-            local: address,
-            remote: address,
-            state: PathState::Active,
-            up: true,
-            primary: id == 0,
-            pmdcs: 1468,
-            window: 1000,
-            ssthresh: 1000,
-            flight: 0,
-            marked: 0,
-            room: 1000,
-            srtt: None,
-            rttvar: Duration::ZERO,
-            min_rtt: None,
-            rto: Duration::from_secs(1),
-            errors: 0,
-            delivered: 0,
-            lost: 0,
-            late: 0,
-            chunks: 0,
-            fast_retransmissions: 0,
-            timeout_retransmissions: 0,
-            reinjected: 0,
-            tail_probes: 0,
-            blocks: Duration::ZERO,
-            timeouts: 0,
-            heartbeats: 0,
-            heartbeats_answered: 0,
-            rto_average: crate::RtoAverage::new(crate::Time::ZERO, Duration::ZERO),
-            estimates: None,
-        }
+        let unused =
+            PathView::unused(PathId(id), (address, address), crate::Time::ZERO, Duration::from_secs(1));
+        let state = PathState::Active;
+        PathView { state, primary: id == 0, pmdcs: 1468, window: 1000, ssthresh: 1000, room: 1000, ..unused }
     }
 
     /// What is asked of a chunk that the first path carried last.

@@ -29,7 +29,7 @@ impl Outstanding {
     /// The lowest chunk (TSN, size, path), if it is in flight and had no copy since it was last sent.
     pub(crate) fn lowest_in_flight(&self) -> Option<(Tsn, u32, PathId)> {
         let sent = self.ring.front()?;
-        let once = sent.standing == ChunkState::InFlight && !sent.copied;
+        let once = sent.state == ChunkState::InFlight && !sent.copied;
         once.then_some((self.first, sent.size, sent.path))
     }
 
@@ -37,7 +37,7 @@ impl Outstanding {
     pub(crate) fn copy(&mut self, tsn: Tsn, path: PathId, paths: &mut Paths, now: Time) -> Option<Data> {
         let index = self.index(tsn)?;
         let sent = &mut self.ring[index];
-        debug_assert!(sent.standing == ChunkState::InFlight && !sent.copied && sent.path != path);
+        debug_assert!(sent.state == ChunkState::InFlight && !sent.copied && sent.path != path);
         (sent.copy, sent.copied, sent.moved) = (Some(path), true, true);
         let (size, data) = (u64::from(sent.size), sent.data.clone());
         self.copied += size;

@@ -74,13 +74,13 @@ impl Outstanding {
 
     /// Whether the chunk was acknowledged, cumulatively or by a Gap Ack Block.
     pub(crate) fn has_arrived(&self, tsn: Tsn) -> bool {
-        !tsn.after(self.point()) || self.get(tsn).is_some_and(|sent| sent.standing == ChunkState::Acked)
+        !tsn.after(self.point()) || self.get(tsn).is_some_and(|sent| sent.state == ChunkState::Acked)
     }
 
     /// Whether every chunk in flight on this path was sent after the chunks that it has delivered.
     pub(crate) fn is_tail(&self, path: PathId, paths: &Paths) -> bool {
         let Some(rack) = &paths.get(path).rack else { return false };
-        let on_path = |sent: &&Sent| sent.path == path && sent.standing == ChunkState::InFlight;
+        let on_path = |sent: &&Sent| sent.path == path && sent.state == ChunkState::InFlight;
         let tsns = (0..).map(|offset| self.first.plus(offset));
         let mut flight = self.ring.iter().zip(tsns).filter(|(sent, _)| on_path(sent));
         !flight.any(|(sent, tsn)| rack.overtaken(sent.at, tsn))
@@ -90,7 +90,7 @@ impl Outstanding {
     //= rfc8985#section-7.3
     pub(crate) fn highest_in_flight(&self, path: PathId) -> Option<(Tsn, u32)> {
         let alone =
-            |sent: &Sent| sent.path == path && sent.standing == ChunkState::InFlight && sent.copy.is_none();
+            |sent: &Sent| sent.path == path && sent.state == ChunkState::InFlight && sent.copy.is_none();
         let at = self.ring.iter().rposition(alone)?;
         Some((self.first.plus(at as u32), self.ring[at].size))
     }
@@ -113,7 +113,7 @@ impl Outstanding {
 /// When a chunk counts as lost if a later chunk of its path was delivered. If a copy has taken the chunk's place, the time at which it was
 /// sent is unknown: T3-rtx must detect the loss.
 fn due(sent: &Sent, tsn: Tsn, by_path: &ByPath) -> Option<Time> {
-    let judged = sent.standing == ChunkState::InFlight && (sent.copy.is_some() || !sent.copied);
+    let judged = sent.state == ChunkState::InFlight && (sent.copy.is_some() || !sent.copied);
     let lateness = by_path.get(sent.path.index()).copied().flatten();
     lateness.filter(|_| judged)?.of(sent.at, tsn)
 }

@@ -1,6 +1,6 @@
 //! Missing reports (RFC 9260 §7.2.4): finds the chunks that a SACK reports missing, counts the reports, and marks chunks.
 
-use super::{ChunkState, Digest, Outstanding, Sent};
+use super::{ChunkState, Outstanding, SackNews, Sent};
 use crate::Config;
 use crate::Tsn;
 use crate::control::ranges::Ranges;
@@ -27,7 +27,7 @@ impl Outstanding {
     //= rfc9260#section-7.2.4
     pub(crate) fn count_missing(
         &mut self,
-        digest: &Digest,
+        news: &SackNews,
         recovery: Reported,
         config: &Config,
         paths: &mut Paths,
@@ -35,29 +35,18 @@ impl Outstanding {
     ) {
         let rules = &config.rules;
         let below = rules.missing_below;
-        let limit = match below {
-            MissingBelow::HighestNewlyAckedYet => self.newest_yet_offset(),
-            _ if !digest.gaps => return,
-            MissingBelow::ExitPoint if digest.advanced && self.is_within(recovery.exit) => {
-                self.acked.end().max(self.newest_yet_offset())
-            }
-            MissingBelow::ExitPoint => self.newest_yet_offset(),
-            MissingBelow::HighestAcked => self.acked.end(),
-            MissingBelow::HighestNewlyAcked if recovery.under_way && digest.advanced => self.acked.end(),
-            MissingBelow::HighestNewlyAcked => digest.newest,
-        };
+        let limit = self.missing_below(news, recovery, below);
         if limit == 0 {
             return;
         }
-        let counting = Counting::new(digest, &config.mechanisms, paths);
-        let holes = Ranges::of(std::iter::once((0, limit)));
-        let mut marked: Vec<(Tsn, PathId)> = Vec::new();
-        let fast = rules.fast_retransmissions;
+        let counting = Counting::new(news, &config.mechanisms, paths);
         let early = recovery.last_unit.is_some_and(|unit| self.is_nearly_acked(unit));
         let needed = if early { 1 } else { enough(rules) };
-        let (newest, highest) = (self.newest(digest, below), self.highest());
+        let (fast, newest) = (rules.fast_retransmissions, self.newest(news, below));
+        let mut marked: Vec<(Tsn, PathId)> = Vec::new();
+        let highest = self.highest();
         let (ring, first) = (&mut self.ring, self.first);
-        holes.without(&self.acked, |start, end| {
+        Ranges::of(std::iter::once((0, limit))).without(&self.acked, |start, end| {
             for offset in start..end {
                 let (sent, tsn) = (&mut ring[offset as usize], first.plus(offset));
                 if !counts(sent, fast, newest) {
@@ -66,7 +55,7 @@ impl Outstanding {
                 let Some(reports) = counting.reports(sent, tsn, paths) else { continue };
                 sent.missing = sent.missing.saturating_add(reports);
                 let enough = u32::from(sent.missing) >= needed;
-                let mark = enough && sent.standing == ChunkState::InFlight && may_mark(sent, fast);
+                let mark = enough && sent.state == ChunkState::InFlight && may_mark(sent, fast);
                 each(tsn, sent.missing, mark);
                 if mark {
                     sent.fast = Some(highest);
@@ -75,7 +64,28 @@ impl Outstanding {
                 }
             }
         });
-        for (tsn, path) in marked {
+        self.mark_missing(&marked, paths);
+    }
+
+    /// The chunks below this offset that are not acknowledged are reported missing by the SACK.
+    fn missing_below(&self, news: &SackNews, recovery: Reported, rule: MissingBelow) -> u32 {
+        match rule {
+            MissingBelow::HighestNewlyAckedYet => self.newest_yet_offset(),
+            _ if !news.gaps => 0,
+            MissingBelow::ExitPoint if news.advanced && self.is_within(recovery.exit) => {
+                self.acked.end().max(self.newest_yet_offset())
+            }
+            MissingBelow::ExitPoint => self.newest_yet_offset(),
+            MissingBelow::HighestAcked => self.acked.end(),
+            MissingBelow::HighestNewlyAcked if recovery.under_way && news.advanced => self.acked.end(),
+            MissingBelow::HighestNewlyAcked => news.newest,
+        }
+    }
+
+    /// Marks these chunks, in order, because of their missing reports.
+    fn mark_missing(&mut self, marked: &[(Tsn, PathId)], paths: &mut Paths) {
+        let highest = self.highest();
+        for &(tsn, path) in marked {
             let of = paths.get_mut(path);
             of.tally.marked.get_or_insert(tsn);
             if let Some(rack) = &mut of.rack {
@@ -86,11 +96,11 @@ impl Outstanding {
     }
 
     /// The highest TSN that this SACK newly acknowledges, or the highest that any SACK so far did.
-    fn newest(&self, digest: &Digest, rule: MissingBelow) -> Option<Tsn> {
+    fn newest(&self, news: &SackNews, rule: MissingBelow) -> Option<Tsn> {
         match rule {
             MissingBelow::HighestNewlyAckedYet | MissingBelow::ExitPoint => self.newest_yet,
             MissingBelow::HighestAcked | MissingBelow::HighestNewlyAcked => {
-                digest.newest.checked_sub(1).map(|offset| self.first.plus(offset))
+                news.newest.checked_sub(1).map(|offset| self.first.plus(offset))
             }
         }
     }
@@ -153,9 +163,9 @@ struct Counting {
 }
 
 impl Counting {
-    fn new(digest: &Digest, mechanisms: &Mechanisms, paths: &Paths) -> Self {
+    fn new(news: &SackNews, mechanisms: &Mechanisms, paths: &Paths) -> Self {
         let dac = mechanisms::dac(mechanisms);
-        let packets = if dac == Dac::On { digest.packets.max(1) } else { digest.packets };
+        let packets = if dac == Dac::On { news.packets.max(1) } else { news.packets };
         let acknowledged = |id: &PathId| paths.get(*id).tally.highest_gap.is_some();
         Counting {
             by_path: mechanisms.sfr == Sfr::On,

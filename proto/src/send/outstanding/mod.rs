@@ -1,15 +1,15 @@
 //! Chunks that were sent and are not yet covered by the Cumulative TSN Ack: a ring indexed by TSN − first, with one state per TSN.
 
 mod copies;
-mod digest;
 mod late;
 mod missing;
+mod news;
 mod points;
 mod released;
 
-pub(crate) use digest::{Digest, GapReport, PlainSack, SackOutcome};
 pub(crate) use late::ByPath;
 pub(crate) use missing::{Reported, enough};
+pub(crate) use news::{GapReport, PlainSack, SackNews, SackOutcome};
 
 use std::collections::VecDeque;
 
@@ -42,7 +42,7 @@ pub(crate) struct Sent {
     pub(crate) at: Time,
     /// Bytes of the chunk with its padding, as windows count them.
     pub(crate) size: u32,
-    pub(crate) standing: ChunkState,
+    pub(crate) state: ChunkState,
     /// The path that carried it last. Only this path is charged for it.
     pub(crate) path: PathId,
     /// How many times it was sent.
@@ -65,13 +65,13 @@ pub(crate) struct Sent {
 
 impl Sent {
     fn unacknowledged(&self) -> bool {
-        matches!(self.standing, ChunkState::InFlight | ChunkState::Marked(_))
+        matches!(self.state, ChunkState::InFlight | ChunkState::Marked(_))
     }
 
     /// Whether it is in flight, was sent once and was not considered for anything else.
     fn is_plain(&self) -> bool {
         let once = self.transmissions == 1 && !self.resent && !self.moved;
-        once && self.standing == ChunkState::InFlight && self.fast.is_none()
+        once && self.state == ChunkState::InFlight && self.fast.is_none()
     }
 
     /// Whether the chunk or its copy is charged to this path.
@@ -80,7 +80,7 @@ impl Sent {
     }
 
     fn is_marked(&self) -> bool {
-        matches!(self.standing, ChunkState::Marked(_))
+        matches!(self.state, ChunkState::Marked(_))
     }
 }
 
@@ -203,7 +203,7 @@ impl Outstanding {
         let sent = self.ring.push_back_mut(Sent {
             data,
             size,
-            standing: ChunkState::InFlight,
+            state: ChunkState::InFlight,
             path,
             at: now,
             transmissions: 1,
@@ -227,7 +227,7 @@ impl Outstanding {
     /// The lowest chunk marked for retransmission.
     pub(crate) fn lowest_marked(&mut self) -> Option<(Tsn, Why)> {
         while let Some(&tsn) = self.marked.front() {
-            if let Some(ChunkState::Marked(why)) = self.get(tsn).map(|sent| sent.standing) {
+            if let Some(ChunkState::Marked(why)) = self.get(tsn).map(|sent| sent.state) {
                 return Some((tsn, why));
             }
             self.marked.pop_front();
@@ -238,7 +238,7 @@ impl Outstanding {
     /// The lowest marked chunk at or above `tsn`.
     pub(crate) fn marked_from(&self, tsn: Tsn) -> Option<(Tsn, Why)> {
         let from = self.marked.partition_point(|marked| marked.before(tsn));
-        self.marked.range(from..).find_map(|&tsn| match self.get(tsn).map(|sent| sent.standing) {
+        self.marked.range(from..).find_map(|&tsn| match self.get(tsn).map(|sent| sent.state) {
             Some(ChunkState::Marked(why)) => Some((tsn, why)),
             _ => None,
         })
@@ -264,7 +264,7 @@ impl Outstanding {
 
     /// Whether any chunk that missing reports marked was last sent on `path`.
     pub(crate) fn lost_on(&self, path: PathId) -> bool {
-        let lost = |sent: &Sent| sent.path == path && sent.standing == ChunkState::Marked(Why::Missing);
+        let lost = |sent: &Sent| sent.path == path && sent.state == ChunkState::Marked(Why::Missing);
         self.marked.iter().any(|tsn| self.get(*tsn).is_some_and(lost))
     }
 
@@ -284,8 +284,8 @@ impl Outstanding {
         self.marked.remove(at);
         let index = self.index(tsn).expect("a marked chunk is in the ring");
         let sent = &mut self.ring[index];
-        let (old, size, why) = (sent.path, u64::from(sent.size), sent.standing);
-        sent.standing = ChunkState::InFlight;
+        let (old, size, why) = (sent.path, u64::from(sent.size), sent.state);
+        sent.state = ChunkState::InFlight;
         sent.path = path;
         sent.at = now;
         sent.moved |= old != path;
@@ -361,8 +361,8 @@ impl Outstanding {
         let mut tsn = self.first;
         let view = paths.view_mut(path);
         for sent in &mut self.ring {
-            if sent.path == path && sent.standing == ChunkState::InFlight && !spared(tsn, sent) {
-                sent.standing = ChunkState::Marked(why);
+            if sent.path == path && sent.state == ChunkState::InFlight && !spared(tsn, sent) {
+                sent.state = ChunkState::Marked(why);
                 sent.missing = 0;
                 let size = u64::from(sent.size);
                 view.flight -= size;
@@ -382,8 +382,8 @@ impl Outstanding {
     pub(crate) fn unmark_timed_out(&mut self, path: PathId, paths: &mut Paths) {
         let view = paths.view_mut(path);
         for sent in &mut self.ring {
-            if sent.path == path && sent.standing == ChunkState::Marked(Why::Timeout) {
-                sent.standing = ChunkState::InFlight;
+            if sent.path == path && sent.state == ChunkState::Marked(Why::Timeout) {
+                sent.state = ChunkState::InFlight;
                 let size = u64::from(sent.size);
                 view.flight += size;
                 view.marked -= size;
@@ -410,13 +410,13 @@ impl Outstanding {
     pub(crate) fn mark(&mut self, tsn: Tsn, why: Why, paths: &mut Paths) {
         let Some(index) = self.index(tsn) else { return };
         let sent = &mut self.ring[index];
-        if sent.standing != ChunkState::InFlight {
+        if sent.state != ChunkState::InFlight {
             return;
         }
         if sent.copy.is_some() {
             return self.copy_takes_over(index, paths);
         }
-        sent.standing = ChunkState::Marked(why);
+        sent.state = ChunkState::Marked(why);
         let size = u64::from(sent.size);
         let view = paths.view_mut(sent.path);
         view.flight -= size;
@@ -452,7 +452,7 @@ impl Outstanding {
 
     /// The number of chunks, from the first on, that were given up.
     pub(crate) fn abandoned(&self) -> u32 {
-        self.ring.iter().take_while(|sent| sent.standing == ChunkState::Abandoned).count() as u32
+        self.ring.iter().take_while(|sent| sent.state == ChunkState::Abandoned).count() as u32
     }
 
     /// Adds a chunk that is given up before it was ever sent.
@@ -460,7 +460,7 @@ impl Outstanding {
         self.ring.push_back(Sent {
             data,
             size: 0,
-            standing: ChunkState::Abandoned,
+            state: ChunkState::Abandoned,
             path,
             at: Time::ZERO,
             transmissions: 0,
@@ -479,22 +479,22 @@ impl Outstanding {
     pub(crate) fn abandon(&mut self, tsn: Tsn, paths: &mut Paths) -> Option<Data> {
         let index = self.index(tsn)?;
         let sent = &mut self.ring[index];
-        let (id, size, standing) = (sent.path, u64::from(sent.size), sent.standing);
-        if standing == ChunkState::Abandoned {
+        let (id, size, state) = (sent.path, u64::from(sent.size), sent.state);
+        if state == ChunkState::Abandoned {
             return None;
         }
-        if let (Some(rack), ChunkState::Acked) = (&mut paths.get_mut(id).rack, standing) {
+        if let (Some(rack), ChunkState::Acked) = (&mut paths.get_mut(id).rack, state) {
             rack.gapped -= 1;
         }
         let copied_on = sent.copy;
         self.copied -= copies::end(sent, tsn, paths);
-        sent.standing = ChunkState::Abandoned;
+        sent.state = ChunkState::Abandoned;
         paths.get_mut(id).buffered -= size;
         let data = sent.data.clone();
         sent.data.payload = Default::default();
         self.user_bytes -= data.payload.len() as u64;
         let (view, path) = paths.both(id);
-        match standing {
+        match state {
             ChunkState::InFlight => view.flight -= size,
             ChunkState::Marked(_) => view.marked -= size,
             ChunkState::Acked | ChunkState::Abandoned => return None,
@@ -519,7 +519,7 @@ impl Outstanding {
 
     /// The chunk in flight if exactly one chunk is outstanding: it is a window probe.
     pub(crate) fn only(&self) -> Option<Tsn> {
-        (self.ring.len() == 1 && self.ring[0].standing == ChunkState::InFlight).then_some(self.first)
+        (self.ring.len() == 1 && self.ring[0].state == ChunkState::InFlight).then_some(self.first)
     }
 
     /// Removes every chunk, in order, because the association has ended.
@@ -532,14 +532,14 @@ impl Outstanding {
     pub(crate) fn check(&self, paths: &Paths) {
         for id in paths.ids() {
             let of = |wanted: fn(ChunkState) -> bool| -> u64 {
-                let charged = self.ring.iter().filter(|s| s.path == id && wanted(s.standing));
+                let charged = self.ring.iter().filter(|s| s.path == id && wanted(s.state));
                 charged.map(|s| u64::from(s.size)).sum()
             };
             let copies: u64 =
                 self.ring.iter().filter(|s| s.copy == Some(id)).map(|s| u64::from(s.size)).sum();
             assert_eq!(paths.view(id).flight, of(|s| s == ChunkState::InFlight) + copies, "flight of {id:?}");
             assert_eq!(paths.get(id).buffered, of(|s| s != ChunkState::Abandoned), "buffered on {id:?}");
-            let gapped = self.ring.iter().filter(|s| s.path == id && s.standing == ChunkState::Acked).count();
+            let gapped = self.ring.iter().filter(|s| s.path == id && s.state == ChunkState::Acked).count();
             assert!(paths.get(id).rack.is_none_or(|rack| rack.gapped as usize == gapped), "gaps on {id:?}");
             assert_eq!(paths.view(id).marked, of(|s| matches!(s, ChunkState::Marked(_))), "marked on {id:?}");
         }

@@ -44,6 +44,15 @@ impl PointCount {
     }
 }
 
+/// Whether a window grows for chunks that Gap Ack Blocks acknowledge.
+#[derive(Copy, Clone, Debug)]
+pub(super) enum Growth {
+    /// As the Cumulative TSN Ack Point of the association says: it has advanced, or not.
+    Association(bool),
+    /// As the path's own point says.
+    Path,
+}
+
 /// A Gap Ack Block acknowledges this chunk for the first time. Moves a point if the chunk was the next one.
 fn pass(tsn: Tsn, points: &mut Points, tally: &mut SackResult) {
     for point in [&mut points.first, &mut points.again] {
@@ -56,29 +65,29 @@ fn pass(tsn: Tsn, points: &mut Points, tally: &mut SackResult) {
 
 impl Outstanding {
     /// Searches for the points of all paths up to the first chunk beyond the last Gap Ack Block, and moves those that the blocks
-    /// acknowledge. The blocks are not taken in yet. `grows`: whether windows grow, if the path's own point does not decide that.
+    /// acknowledge. The blocks are not taken in yet.
     pub(super) fn seek_points(
         &mut self,
         said: &Ranges,
         seeker: PointCount,
-        grows: Option<bool>,
+        growth: Growth,
         paths: &mut Paths,
     ) {
         let mut at = 0;
         for (start, end) in said.iter() {
             self.seek_among(at..start, None, seeker, paths);
-            self.seek_among(start..end, Some(grows), seeker, paths);
+            self.seek_among(start..end, Some(growth), seeker, paths);
             at = end;
         }
         self.seek_among(at..(at + 1).min(self.ring.len() as u32), None, seeker, paths);
     }
 
-    /// The same for these chunks. `named`: whether windows grow, if a Gap Ack Block names the chunks.
+    /// The same for these chunks. `growth`: only if a Gap Ack Block names them.
     #[inline]
     fn seek_among(
         &mut self,
         chunks: Range<u32>,
-        named: Option<Option<bool>>,
+        growth: Option<Growth>,
         seeker: PointCount,
         paths: &mut Paths,
     ) {
@@ -87,9 +96,12 @@ impl Outstanding {
             if sent.unacknowledged() {
                 let (view, path) = paths.both(sent.path);
                 seeker.seek(sent, tsn, &mut path.points);
-                if let Some(grows) = named {
+                if let Some(growth) = growth {
                     pass(tsn, &mut path.points, &mut path.tally);
-                    let grows = grows.unwrap_or(path.tally.moved);
+                    let grows = match growth {
+                        Growth::Association(advanced) => advanced,
+                        Growth::Path => path.tally.moved,
+                    };
                     if grows && !sent.counted && view.window > view.ssthresh {
                         sent.counted = true;
                         path.tally.gap_behind_point += u64::from(sent.size);

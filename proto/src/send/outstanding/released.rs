@@ -15,8 +15,7 @@ impl Outstanding {
         let (ring, mut bytes, mut released) = (&mut self.ring, 0, Vec::new());
         kept.without(&self.released, |start, end| {
             for offset in start..end {
-                if let Some(sent) = ring.get_mut(offset as usize).filter(|s| s.standing == ChunkState::Acked)
-                {
+                if let Some(sent) = ring.get_mut(offset as usize).filter(|s| s.state == ChunkState::Acked) {
                     bytes += std::mem::take(&mut sent.data.payload).len() as u64;
                     released.push((offset, offset + 1));
                 }

@@ -3,7 +3,7 @@
 use std::hint::cold_path;
 
 use super::copies;
-use super::points::PointCount;
+use super::points::{Growth, PointCount};
 use super::{ChunkState, Outstanding, Sent};
 use crate::control::ranges::Ranges;
 use crate::extension::clock;
@@ -29,12 +29,12 @@ pub(crate) enum SackOutcome {
     /// It acknowledges data that was never sent.
     Impossible,
     /// It is valid; this is new in it.
-    News(Digest),
+    News(SackNews),
 }
 
 /// The association's part of what a SACK newly says. Each path has a tally of its own.
 #[derive(Debug)]
-pub(crate) struct Digest {
+pub(crate) struct SackNews {
     /// Whether the Cumulative TSN Ack Point advanced.
     pub(crate) advanced: bool,
     /// Bytes newly acknowledged, on all paths.
@@ -66,10 +66,10 @@ pub(crate) struct PlainSack {
     pub(crate) user_bytes: u64,
 }
 
-impl Digest {
+impl SackNews {
     /// Nothing is known yet but that the SACK advances the Cumulative TSN Ack Point by `covered`.
     fn of(sack: &Sack, covered: u32, mechanisms: &Mechanisms) -> Self {
-        Digest {
+        SackNews {
             advanced: covered > 0,
             acked: 0,
             user_bytes: 0,
@@ -84,8 +84,8 @@ impl Digest {
 }
 
 impl Outstanding {
-    /// Takes in a SACK: updates the states of chunks, the flight, the tallies and the RTT. Missing reports are counted afterwards.
-    pub(crate) fn digest(
+    /// Takes in any SACK: updates the states of chunks, the flight, the tallies and the RTT. Missing reports are counted afterwards.
+    pub(crate) fn take_in(
         &mut self,
         sack: &Sack,
         says: GapReport,
@@ -105,14 +105,14 @@ impl Outstanding {
             return SackOutcome::Impossible;
         }
         paths.begin_tallies();
-        let mut digest = Digest::of(sack, covered, mechanisms);
+        let mut news = SackNews::of(sack, covered, mechanisms);
         let reports = (says == GapReport::Gaps).then_some(sack);
-        self.take_any(covered, reports, mechanisms, now, paths, &mut digest);
-        SackOutcome::News(digest)
+        self.take_any(covered, reports, mechanisms, now, paths, &mut news);
+        SackOutcome::News(news)
     }
 
     /// Takes in a plain SACK, which most are: without Gap Ack Blocks now or before, acknowledging chunks that were sent once, all on one path.
-    /// Leaves everything as [`digest`](Self::digest) would, but returns what it says about its path instead of noting it there. Returns
+    /// Leaves everything as [`take_in`](Self::take_in) would, but returns what it says about its path instead of noting it there. Returns
     /// `None` for any other SACK.
     #[inline(always)]
     pub(crate) fn take_plain(&mut self, sack: &Sack, now: Time, paths: &mut Paths) -> Option<PlainSack> {
@@ -157,13 +157,13 @@ impl Outstanding {
             }
         }
         let (cumulative, lowest) = (size, Some(first));
-        let [moved, passed, certain] = [true; 3];
-        let of =
-            SackResult { flight_before, cumulative, lowest, moved, passed, certain, ..SackResult::default() };
-        Some(PlainSack { path: id, result: SackResult { passed_point, earliest, rtt, ..of }, user_bytes })
+        let [moved, passed, unambiguous] = [true; 3];
+        let of = SackResult { flight_before, cumulative, lowest, moved, passed, ..SackResult::default() };
+        let result = SackResult { unambiguous, passed_point, earliest, rtt, ..of };
+        Some(PlainSack { path: id, result, user_bytes })
     }
 
-    /// Takes in any SACK, which covers so many chunks. `reports`: the SACK itself, if its Gap Ack Blocks count.
+    /// Takes in a SACK that covers so many chunks. `reports`: the SACK itself, if its Gap Ack Blocks count.
     #[inline(never)]
     fn take_any(
         &mut self,
@@ -172,19 +172,19 @@ impl Outstanding {
         mechanisms: &Mechanisms,
         now: Time,
         paths: &mut Paths,
-        digest: &mut Digest,
+        news: &mut SackNews,
     ) {
         let seeker = PointCount::new(mechanisms, paths.t3_restart());
-        let by_association = digest.by_association;
-        self.take_cumulative(covered, now, paths, digest);
-        if let Some(sack) = reports.filter(|_| digest.gaps || !self.acked.is_empty()) {
-            let grows = by_association.then_some(digest.advanced);
-            self.take_gaps(sack, seeker.map(|seeker| (seeker, grows)), now, paths, digest);
+        let by_association = news.by_association;
+        self.take_cumulative(covered, now, paths, news);
+        if let Some(sack) = reports.filter(|_| news.gaps || !self.acked.is_empty()) {
+            let growth = if by_association { Growth::Association(news.advanced) } else { Growth::Path };
+            self.take_gaps(sack, seeker.map(|seeker| (seeker, growth)), now, paths, news);
         }
         for id in paths.ids() {
             let tally = &mut paths.get_mut(id).tally;
             if by_association && seeker.is_none() {
-                tally.gap_behind_point = if digest.advanced { tally.gap } else { 0 };
+                tally.gap_behind_point = if news.advanced { tally.gap } else { 0 };
             }
             if tally.earliest {
                 self.renew_earliest(id, paths);
@@ -192,25 +192,25 @@ impl Outstanding {
         }
     }
 
-    fn take_cumulative(&mut self, covered: u32, now: Time, paths: &mut Paths, digest: &mut Digest) {
+    fn take_cumulative(&mut self, covered: u32, now: Time, paths: &mut Paths, news: &mut SackNews) {
         for _ in 0..covered {
             let Some(sent) = self.ring.front_mut() else { break };
             let user = sent.data.payload.len() as u64;
             self.user_bytes -= user;
-            digest.user_bytes += user;
-            digest.fast_acked |= sent.fast.is_some();
-            digest.resent_acked |= sent.resent;
+            news.user_bytes += user;
+            news.fast_acked |= sent.fast.is_some();
+            news.resent_acked |= sent.resent;
             let path = paths.get_mut(sent.path);
-            if sent.standing != ChunkState::Abandoned {
+            if sent.state != ChunkState::Abandoned {
                 path.buffered -= u64::from(sent.size);
             }
             path.tally.passed = true;
-            if let (Some(rack), ChunkState::Acked) = (&mut path.rack, sent.standing) {
+            if let (Some(rack), ChunkState::Acked) = (&mut path.rack, sent.state) {
                 rack.gapped -= 1;
             }
             path.tally.passed_point |= path.points.reached_by(self.first);
             if sent.unacknowledged() {
-                digest.acked += u64::from(sent.size);
+                news.acked += u64::from(sent.size);
                 path.tally.moved = true;
                 path.points.seek();
                 self.newest_yet = Some(self.first);
@@ -227,16 +227,16 @@ impl Outstanding {
     fn take_gaps(
         &mut self,
         sack: &Sack,
-        seeker: Option<(PointCount, Option<bool>)>,
+        seeker: Option<(PointCount, Growth)>,
         now: Time,
         paths: &mut Paths,
-        digest: &mut Digest,
+        news: &mut SackNews,
     ) {
         let sound = sack.gaps.iter().filter(|gap| gap.start >= 1 && gap.start <= gap.end);
         let said = Ranges::of(sound.map(|gap| (u32::from(gap.start) - 1, u32::from(gap.end))));
         let said = self.with_released(said);
-        if let Some((seeker, grows)) = seeker {
-            self.seek_points(&said, seeker, grows, paths);
+        if let Some((seeker, growth)) = seeker {
+            self.seek_points(&said, seeker, growth, paths);
         }
         let (ring, first, copied) = (&mut self.ring, self.first, &mut self.copied);
         let keep_reports = paths.keeps_reports();
@@ -244,11 +244,11 @@ impl Outstanding {
             for offset in start..end {
                 let sent = &mut ring[offset as usize];
                 if sent.unacknowledged() {
-                    digest.acked += u64::from(sent.size);
-                    digest.newest = offset + 1;
+                    news.acked += u64::from(sent.size);
+                    news.newest = offset + 1;
                     acknowledge(sent, first.plus(offset), now, paths, true);
                     *copied -= copies::end(sent, first.plus(offset), paths);
-                    sent.standing = ChunkState::Acked;
+                    sent.state = ChunkState::Acked;
                 }
             }
         });
@@ -258,8 +258,8 @@ impl Outstanding {
             }
         });
         self.acked = said;
-        if digest.newest > 0 {
-            let newest = first.plus(digest.newest - 1);
+        if news.newest > 0 {
+            let newest = first.plus(news.newest - 1);
             self.newest_yet = Some(self.newest_yet.filter(|yet| yet.after(newest)).unwrap_or(newest));
         }
     }
@@ -271,7 +271,7 @@ fn acknowledge(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool
     let samples = paths.samples;
     let (view, path) = paths.both(sent.path);
     let size = u64::from(sent.size);
-    match sent.standing {
+    match sent.state {
         ChunkState::Marked(_) => {
             view.marked -= size;
             view.late += size;
@@ -280,7 +280,7 @@ fn acknowledge(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool
     }
     view.delivered += size;
     let tally = &mut path.tally;
-    tally.certain |= !sent.moved;
+    tally.unambiguous |= !sent.moved;
     tally.lowest = tally.lowest.or(Some(tsn));
     if by_gap {
         tally.gap += size;
@@ -338,10 +338,10 @@ fn acknowledge_timed(id: PathId, tsn: Tsn, now: Time, paths: &mut Paths) {
 /// A chunk that a Gap Ack Block had acknowledged is missing again. It is in flight as before, with one missing report or as many as it had.
 //= rfc9260#section-6.2.1
 fn renege(sent: &mut Sent, tsn: Tsn, now: Time, paths: &mut Paths, keep_reports: bool) {
-    if sent.standing != ChunkState::Acked {
+    if sent.state != ChunkState::Acked {
         return;
     }
-    sent.standing = ChunkState::InFlight;
+    sent.state = ChunkState::InFlight;
     if !keep_reports {
         sent.missing = 1;
     }
@@ -437,7 +437,7 @@ mod tests {
                 let sack = next_sack(&mut random, &outstanding);
                 let (mut long, mut paths_long) = (outstanding.clone(), paths.clone());
                 let says = GapReport::Gaps;
-                let SackOutcome::News(digest) = long.digest(&sack, says, mechanisms, now, &mut paths_long)
+                let SackOutcome::News(news) = long.take_in(&sack, says, mechanisms, now, &mut paths_long)
                 else {
                     panic!("seed {seed}: no news");
                 };
@@ -445,8 +445,8 @@ mod tests {
                     None => (outstanding, paths) = (long.clone(), paths_long.clone()),
                     Some(PlainSack { path, result, user_bytes }) => {
                         short_ways += 1;
-                        assert!(digest.advanced && !(digest.fast_acked || digest.resent_acked));
-                        assert_eq!((digest.acked, digest.user_bytes), (result.cumulative, user_bytes));
+                        assert!(news.advanced && !(news.fast_acked || news.resent_acked));
+                        assert_eq!((news.acked, news.user_bytes), (result.cumulative, user_bytes));
                         paths.begin_tallies();
                         paths.get_mut(path).tally = result;
                         let beside = &mut paths.get_mut(PathId(1 - path.0)).tally;
