@@ -56,11 +56,15 @@ impl Association {
         }
     }
 
-    /// Processes the chunks of a packet from the `skip`-th on, until one of them makes the rest void.
+    /// Processes the chunks of a packet from the `skip`-th on, until one of them makes the rest void. If an ABORT is in the rest, nothing
+    /// in the packet is answered.
+    //= rfc9260#section-9.1
     fn chunks(&mut self, packet: &mut Packet, path: PathId, skip: usize, arrival: &mut Arrival, now: Time) {
         let alone = packet.chunks.len() == 1;
         let origin = PacketOrigin { path, local: packet.to, source: packet.from };
-        for chunk in packet.chunks.drain(skip..) {
+        let answers_before = self.control.len();
+        let mut chunks = packet.chunks.drain(skip..);
+        while let Some(chunk) = chunks.next() {
             let counts = match chunk {
                 Chunk::Data(data) => {
                     self.data(data, path, arrival, now);
@@ -74,6 +78,9 @@ impl Association {
                 other => self.control_chunk(other, origin, arrival, now),
             };
             if !counts {
+                if chunks.any(|chunk| matches!(chunk, Chunk::Abort(_))) {
+                    self.control.truncate(answers_before);
+                }
                 break;
             }
         }

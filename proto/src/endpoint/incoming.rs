@@ -57,10 +57,12 @@ impl Endpoint {
             Some(_) if packet.tag == 0 => {}
             Some(_) => match self.owner(&packet) {
                 Owner::Association(index) if self.aborts_deleted(index, &packet) => {}
-                Owner::Association(index) => match self.too_small(index, &packet) {
-                    Some(tag) => self.refuse(&packet, tag, vec![Cause::InvalidMandatoryParameter]),
-                    None => self.deliver_first(index, packet, 0, now),
-                },
+                Owner::Association(index) => {
+                    match self.too_small(index, &packet).filter(|_| !aborts(&packet)) {
+                        Some(tag) => self.refuse(&packet, tag, vec![Cause::InvalidMandatoryParameter]),
+                        None => self.deliver_first(index, packet, 0, now),
+                    }
+                }
                 Owner::WrongTag => {}
                 Owner::Nobody => self.out_of_the_blue(&packet),
             },
@@ -257,7 +259,7 @@ impl Endpoint {
     fn wrong_port(&mut self, packet: &Packet) {
         match packet.chunks.first() {
             _ if packet.to.udp == 0 => {}
-            Some(Chunk::Init(init)) if packet.tag == 0 && init.tag != 0 => {
+            Some(Chunk::Init(init)) if packet.tag == 0 && init.tag != 0 && packet.chunks.len() == 1 => {
                 self.rebuff(packet, init.tag, Chunk::Abort(Abort { reflected: false, causes: vec![] }));
             }
             Some(_) if packet.tag != 0 => self.out_of_the_blue(packet),

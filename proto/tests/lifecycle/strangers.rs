@@ -65,6 +65,22 @@ fn another_port() {
     assert_eq!(to(0, 0, init), None);
 }
 
+/// An INIT in company is no INIT, whatever port it asks for: nothing answers it.
+//= rfc9260#section-6.10
+#[test]
+fn an_init_in_company_for_another_port() {
+    let init = Init { tag: 7, a_rwnd: 5000, outbound: 1, inbound: 1, tsn: Tsn(1), params: Vec::new() };
+    for company in [Chunk::Abort(Abort::default()), Chunk::CookieAck(Bare)] {
+        let place = |host| Address { udp: 9899, ..address(0, host) };
+        let ports = Ports { source: 9, destination: PORT + 1 };
+        let mut packet = Packet { from: place(1), to: place(0), ports, tag: 0, ..strange(company) };
+        packet.chunks.insert(0, Chunk::Init(Box::new(init.clone())));
+        let mut end = alone();
+        end.handle(Time::ZERO, Incoming::Packet(Box::new(packet)));
+        assert!(matches!(end.poll(Time::ZERO), Output::Wait(_)));
+    }
+}
+
 /// Out of the blue: most things get an ABORT with the tag that came (T bit), SHUTDOWN ACK a SHUTDOWN COMPLETE,
 /// and what could only start a quarrel gets nothing.
 //= rfc9260#section-8.4
