@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use super::{Association, next_local};
+use crate::extension::Authentication;
 use crate::extension::addresses::{
-    Acknowledged, AddressChanges, PeerChange, PendingChange, Received, Refusal, ends_list, peer_change,
-    refused, succeeded,
+    Acknowledged, AddressChanges, OffPathAnswer, PeerChange, PendingChange, Received, Refusal, Responses,
+    ends_list, peer_change,
 };
 use crate::output::{AddressChange, ChangeError, Event, Limit, Outcome, Purpose, Reason};
 use crate::path::{PacketOrigin, PathId, PathState};
@@ -60,8 +61,13 @@ impl Association {
         }
     }
 
-    /// ASCONF, if one is due.
+    /// ASCONF, or an ASCONF-ACK to an address on no path, if one is due.
     pub(super) fn next_asconf(&mut self, now: Time) -> Option<(Box<Packet>, Reason)> {
+        let up = self.state.sends_data() || self.state.receives_data();
+        let answer = self.changes().filter(|_| up).and_then(AddressChanges::take_off_path_answer);
+        if let Some(answer) = answer {
+            return Some(self.off_path_answer(answer));
+        }
         if !self.state.sends_data() {
             return None;
         }
@@ -71,6 +77,15 @@ impl Association {
         let (mut packet, reason) = self.packet(asking.path, chunks, Purpose::Addresses, Limit::Control);
         packet.from = asking.from.unwrap_or(packet.from);
         Some((packet, reason))
+    }
+
+    //= rfc5061#section-5.2
+    fn off_path_answer(&mut self, OffPathAnswer { from, to, ack }: OffPathAnswer) -> (Box<Packet>, Reason) {
+        let chunks = [Chunk::AsconfAck(Box::new(ack))].into_iter().collect();
+        let path = self.open_path(self.sender.in_use);
+        let (mut packet, reason) = self.packet(path, chunks, Purpose::Addresses, Limit::Control);
+        (packet.from, packet.to) = (from, to);
+        (packet, reason)
     }
 
     /// The peer has answered our ASCONF.
@@ -161,38 +176,54 @@ impl Association {
             Received::Again(ack) => ack,
             Received::OutOfOrder => return,
         };
-        // The answer goes to the source of the packet, which may be new.
-        let path = self.paths.to(came.source).unwrap_or(self.open_path(came.path));
-        if self.may_reply() {
-            self.control.push_back((path, Chunk::AsconfAck(Box::new(ack)), Purpose::Addresses));
+        self.answer_asconf(ack, came);
+    }
+
+    /// The answer goes to the source of the ASCONF, which may be new, or on no path.
+    //= rfc5061#section-5.2
+    fn answer_asconf(&mut self, ack: AsconfAck, came: PacketOrigin) {
+        if !self.may_reply() {
+            return;
+        }
+        match self.paths.to(came.source) {
+            Some(path) => {
+                self.control.push_back((path, Chunk::AsconfAck(Box::new(ack)), Purpose::Addresses));
+            }
+            None => {
+                let answer = OffPathAnswer { from: came.local, to: came.source, ack };
+                if let Some(changes) = self.changes() {
+                    changes.answer_off_path(answer);
+                }
+            }
         }
     }
 
-    /// Carries out the peer's requests in order. Returns the responses, the first of which is a failure, and whether its addresses have
-    /// changed.
+    /// Carries out the peer's requests in order. Returns the responses, and whether its addresses have changed.
     //= rfc5061#section-5.3
     fn change_peer(&mut self, asconf: &Asconf, came: PacketOrigin, now: Time) -> (Vec<AsconfParam>, bool) {
-        let mut responses = Vec::new();
+        let auth = self.authentication().map_or(0, Authentication::overhead_of_asconf);
+        let mut responses = Responses::within((self.paths.smallest_pmdcs() - auth) as usize);
         let (mut refusing, mut moved) = (false, false);
         for param in &asconf.requests {
+            if !responses.has_room() {
+                break;
+            }
             let possible = peer_change(param, refusing, came.source, &self.config.addresses, &self.paths);
             match possible.and_then(|change| self.perform(change, now)) {
                 Ok(changed) => {
                     moved |= changed;
-                    if !responses.is_empty() {
-                        responses.extend(succeeded(param));
-                    }
+                    responses.succeeded(param);
                 }
                 Err(cause) => {
                     refusing |= matches!(param, AsconfParam::Add(_) | AsconfParam::Delete(_));
-                    responses.push(refused(param, cause));
+                    responses.refused(param, cause);
                 }
             }
             if ends_list(param) {
                 break;
             }
         }
-        (responses, moved)
+        (responses.into_list(), moved)
     }
 
     /// Carries out a change of the peer. Returns whether its addresses have changed.
@@ -200,7 +231,10 @@ impl Association {
         match change {
             PeerChange::None => Ok(false),
             PeerChange::Add(address) => {
+                let known = self.knows(address);
                 if !self.new_paths(&[address], now) {
+                    // Otherwise a peer could fill the memory with addresses that no path can have.
+                    self.named.retain(|named| known || *named != address);
                     return Err(Cause::ResourceShortage);
                 }
                 self.events.push_back(Event::PeerAddress { address, change: AddressChange::Added });

@@ -5,7 +5,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::{Association, AwaitedReply};
 use crate::Time;
-use crate::extension::Congestion;
+use crate::extension::{Authentication, Congestion};
 use crate::handshake;
 use crate::output::{Limit, Purpose, Reason};
 use crate::path::{PathId, Timer};
@@ -139,7 +139,8 @@ impl Association {
     /// Control chunks that are sent once. Those for one path share a packet, as far as they fit.
     fn next_control(&mut self) -> Option<Built> {
         let (path, chunk, purpose) = self.control.pop_front()?;
-        let budget = self.paths.view(path).pmdcs as usize;
+        let auth = self.authentication().map_or(0, Authentication::overhead_of_asconf);
+        let budget = (self.paths.view(path).pmdcs - auth) as usize;
         let mut size = chunk.padded_size();
         let mut packet = self.empty(path);
         let mut chunks = std::mem::take(&mut packet.chunks);
@@ -157,7 +158,7 @@ impl Association {
             }
         }
         if self.receiver.schedule.now && !last(&chunks) {
-            self.append_sack(path, &mut chunks);
+            self.append_sack(path, budget, &mut chunks);
         }
         packet.chunks = chunks;
         Some((packet, Reason { purpose, path: Some(path), limit: Limit::Control, oversize: false }))
@@ -363,11 +364,12 @@ impl Association {
         }
     }
 
-    /// Appends a due SACK after control chunks, if it fits and goes to the same path. COOKIE ACK and ERROR must not wait for it.
+    /// Appends a due SACK after control chunks, if both have at most `budget` bytes and go to the same path. COOKIE ACK and ERROR must not
+    /// wait for it.
     //= rfc9260#section-6.10
-    fn append_sack(&mut self, path: PathId, chunks: &mut SmallVec<[Chunk; 2]>) {
+    fn append_sack(&mut self, path: PathId, budget: usize, chunks: &mut SmallVec<[Chunk; 2]>) {
         let used: usize = chunks.iter().map(Chunk::padded_size).sum();
-        let fits = used + self.sack_size() <= self.paths.view(path).pmdcs as usize;
+        let fits = used + self.sack_size() <= budget;
         let same = self.paths.view(path).remote == self.paths.view(self.receiver.from).remote;
         if fits && same && self.state.receives_data() {
             let sack = self.take_sack(path);

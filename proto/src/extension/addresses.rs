@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use crate::output::{AddressChange, ChangeError, Outcome};
 use crate::path::{PathId, PathState, PathView, Paths};
-use crate::wire::chunk::{AddressRequest, Asconf, AsconfAck, AsconfParam as Param, Failed};
+use crate::wire::chunk::{AddressRequest, Asconf, AsconfAck, AsconfParam as Param, Failed, padded};
 use crate::wire::{Address, Cause};
 use crate::{LocalAddress, Time, Tsn};
 
@@ -29,6 +29,8 @@ pub(crate) struct AddressChanges {
     request: Option<Request>,
     /// The answer to the peer's last ASCONF.
     answered: Option<AsconfAck>,
+    /// An answer that leaves at the next poll, because its destination is on no path.
+    off_path: Option<OffPathAnswer>,
     /// The peer's addresses have changed, and the endpoint must be told.
     pub(crate) moved: bool,
     /// The peer has said that it does not understand requests of these kinds, so none is made any more.
@@ -87,6 +89,14 @@ pub(crate) struct Asking {
     pub(crate) from: Option<Address>,
 }
 
+/// An ASCONF-ACK to an address that is on no path, because the peer has not added it or was refused it.
+#[derive(Clone, Debug)]
+pub(crate) struct OffPathAnswer {
+    pub(crate) from: Address,
+    pub(crate) to: Address,
+    pub(crate) ack: AsconfAck,
+}
+
 /// The result of an ASCONF-ACK.
 pub(crate) enum Acknowledged {
     /// It answers no request.
@@ -118,8 +128,17 @@ pub(crate) enum PeerChange {
 impl AddressChanges {
     //= rfc5061#section-5.1
     pub(super) fn new(local: Tsn, peer: Tsn) -> Self {
-        let (wishes, request, answered, moved, refused) = Default::default();
-        AddressChanges { next: local.0, expected: peer.0, wishes, request, answered, moved, refused }
+        let (wishes, request, answered, off_path, moved, refused) = Default::default();
+        AddressChanges {
+            next: local.0,
+            expected: peer.0,
+            wishes,
+            request,
+            answered,
+            off_path,
+            moved,
+            refused,
+        }
     }
 
     pub(super) fn deadline(&self) -> Time {
@@ -231,6 +250,70 @@ impl AddressChanges {
         self.answered = Some(ack.clone());
         ack
     }
+
+    /// Answers an ASCONF whose source is on no path. A second such answer before the next poll takes the place of the first: the peer
+    /// repeats the ASCONF that was not answered.
+    pub(crate) fn answer_off_path(&mut self, answer: OffPathAnswer) {
+        self.off_path = Some(answer);
+    }
+
+    pub(crate) fn take_off_path_answer(&mut self) -> Option<OffPathAnswer> {
+        self.off_path.take()
+    }
+}
+
+/// The responses to the requests of an ASCONF, the first of which is a failure. They fit the path.
+///
+/// Behind a failure, a request without a response counts as failed. So if the room is used up, failures are left out, and nothing more is
+/// carried out.
+//= rfc5061#section-5.1
+pub(crate) struct Responses {
+    list: Vec<Param>,
+    /// Bytes left for responses.
+    room: usize,
+}
+
+impl Responses {
+    /// The responses of an ASCONF-ACK of at most `size` bytes.
+    pub(crate) fn within(size: usize) -> Self {
+        let empty = AsconfAck { sequence: 0, responses: Vec::new() };
+        Responses { list: Vec::new(), room: size.saturating_sub(empty.size()) }
+    }
+
+    /// Whether another request can be carried out, because its success can be reported if it has to be.
+    pub(crate) fn has_room(&self) -> bool {
+        self.list.is_empty() || self.room >= Param::Succeeded(0).size()
+    }
+
+    /// A request was carried out.
+    pub(crate) fn succeeded(&mut self, param: &Param) {
+        if !self.list.is_empty()
+            && let Some(response) = success(param)
+        {
+            self.push(response);
+        }
+    }
+
+    /// A request was refused. The first refusal always fits: if need be, it quotes only the beginning of the request.
+    pub(crate) fn refused(&mut self, param: &Param, cause: Refusal) {
+        let quoted = param.to_bytes().unwrap_or_default();
+        let response = refusal(param, cause, quoted.clone());
+        if padded(response.size()) <= self.room {
+            self.push(response);
+        } else if self.list.is_empty() {
+            let headers = response.size() - quoted.len();
+            self.push(refusal(param, cause, quoted.slice(..(self.room.saturating_sub(headers)) & !3)));
+        }
+    }
+
+    fn push(&mut self, response: Param) {
+        self.room = self.room.saturating_sub(padded(response.size()));
+        self.list.push(response);
+    }
+
+    pub(crate) fn into_list(self) -> Vec<Param> {
+        self.list
+    }
 }
 
 /// The change that a parameter of the peer's ASCONF requests, if it is possible. `source`: the source address of the ASCONF. `refusing`: an
@@ -259,19 +342,17 @@ pub(crate) fn ends_list(param: &Param) -> bool {
     matches!(param, Param::Unknown { kind, .. } if kind & 0x8000 == 0)
 }
 
-/// The response to a request that was carried out behind one that failed. Without it, the peer takes it for failed, too.
-//= rfc5061#section-5.1
-pub(crate) fn succeeded(param: &Param) -> Option<Param> {
+/// The response to a request that was carried out; none for a parameter that requests nothing.
+fn success(param: &Param) -> Option<Param> {
     match param {
         Param::Add(_) | Param::Delete(_) | Param::SetPrimary(_) => Some(Param::Succeeded(correlation(param))),
         Param::Unknown { .. } | Param::Failed(_) | Param::Succeeded(_) => None,
     }
 }
 
-/// The response to a refused parameter.
-pub(crate) fn refused(param: &Param, cause: Refusal) -> Param {
-    let causes = vec![cause(param.to_bytes().unwrap_or_default())];
-    Param::Failed(Failed { correlation: correlation(param), causes })
+/// The response to a refused parameter, of which the cause quotes these bytes.
+fn refusal(param: &Param, cause: Refusal, quoted: bytes::Bytes) -> Param {
+    Param::Failed(Failed { correlation: correlation(param), causes: vec![cause(quoted)] })
 }
 
 //= rfc5061#section-4.2.1

@@ -72,8 +72,17 @@ impl Authentication {
     /// Bytes that AUTH takes in packets with data; 0 if none of their chunks requires it.
     pub(crate) fn overhead(&self) -> u32 {
         let any = (0..=255).any(|kind| kind != ASCONF && kind != ASCONF_ACK && self.theirs.has(kind));
-        let hmac = if self.algorithm == SHA_1 { 20 } else { 32 };
-        if any { AUTH_HEADER as u32 + hmac } else { 0 }
+        if any { self.size() } else { 0 }
+    }
+
+    /// Bytes that AUTH takes in packets with ASCONF-ACK, beyond those that packets with data reserve.
+    pub(crate) fn overhead_of_asconf(&self) -> u32 {
+        if self.theirs.has(ASCONF_ACK) { self.size() - self.overhead() } else { 0 }
+    }
+
+    /// The size of our AUTH chunks.
+    fn size(&self) -> u32 {
+        AUTH_HEADER as u32 + if self.algorithm == SHA_1 { 20 } else { 32 }
     }
 
     /// Inserts AUTH before the first chunk that the peer accepts only with authentication.

@@ -1,12 +1,14 @@
 //! Addresses that change while the association lives: RFC 5061.
 
+use std::net::IpAddr;
+
 use anabranch_proto::wire::chunk::{
-    Abort, AddressRequest, Asconf, AsconfAck, AsconfParam, Failed, OperationError,
+    Abort, AddressRequest, Asconf, AsconfAck, AsconfParam, Failed, Init, OperationError,
 };
-use anabranch_proto::wire::{Address, Cause, Chunk};
+use anabranch_proto::wire::{Address, Cause, Chunk, Param};
 use anabranch_proto::{
     AddressChange, ChangeError, Config, Event, Extensions, Heartbeats, Incoming, LocalAddress, LostReason,
-    Outcome, Pairs, Parameters, PathId, PathParameters, PathState,
+    Outcome, Pairs, Parameters, PathId, PathParameters, PathState, Tsn,
 };
 use bytes::Bytes;
 
@@ -163,8 +165,9 @@ fn what_is_refused() {
     assert_eq!(peer.bench.paths().len(), 2, "only the last was added");
 }
 
-/// Hundreds of addresses: 32 are kept.
+/// Hundreds of addresses: 32 are kept. Of 69 refusals, 50 fit the answer; behind them, no response means refused.
 //= rfc5061#section-4.3.2
+//= rfc5061#section-5.1
 #[test]
 fn too_many_addresses() {
     let mut peer = one();
@@ -173,7 +176,7 @@ fn too_many_addresses() {
         AsconfParam::Add(AddressRequest { correlation: n.into(), address: ip.into() })
     });
     say(&mut peer, 0, vec![asconf(1, many.collect())]);
-    assert_eq!((peer.bench.paths().len(), acks(&mut peer.bench)[0].responses.len()), (32, 69));
+    assert_eq!((peer.bench.paths().len(), acks(&mut peer.bench)[0].responses.len()), (32, 50));
 }
 
 /// An ASCONF without AUTH, or with a wrong one, changes nothing and is not answered, and what is behind it in the
@@ -464,4 +467,72 @@ fn nothing_goes_to_a_deleted_address() {
     peer.bench.pass(ms(30_000));
     assert!(!peer.bench.sent.is_empty());
     assert!(peer.bench.sent.iter().all(|(_, packet, _)| packet.to == address(1, 1)), "{:?}", peer.bench.sent);
+}
+
+/// The answer to an ASCONF goes to its source, also if that is none of the peer's addresses: a request to delete the only one is refused.
+//= rfc5061#section-5.2
+#[test]
+fn an_answer_to_an_address_on_no_path() {
+    let Peer { mut bench, key } = one();
+    let chunks = vec![asconf(1, vec![AsconfParam::Delete(request(5, address(0, 1)))])];
+    bench.hear_from(address(7, 1), authenticated(&key, 0, 3, chunks));
+    let sent = |bench: &Bench| bench.sent.iter().map(|sent| (sent.1.from, sent.1.to)).collect::<Vec<_>>();
+    assert_eq!(sent(&bench), [(address(0, 0), address(7, 1))]);
+    assert!(matches!(bench.sent[0].1.chunks[0], Chunk::Auth(_)), "it is authentic");
+    let [ack] = &acks(&mut bench)[..] else { panic!("one answer") };
+    assert!(matches!(&ack.responses[..], [AsconfParam::Failed(Failed { correlation: 5, .. })]), "{ack:?}");
+}
+
+/// Refusals of 28 bytes: with AUTH, a packet of 1,500 bytes has room for 50, and for two successes behind them. The third address would
+/// count as refused, so it is not added.
+//= rfc5061#section-5.1
+#[test]
+fn an_answer_fits_the_path() {
+    let mut peer = one();
+    let strange = (0..60).map(|n| AsconfParam::SetPrimary(request(n, address(9, 1))));
+    let add = (1..4).map(|path| AsconfParam::Add(request(100 + path, address(path as usize, 1))));
+    say(&mut peer, 0, vec![asconf(1, strange.chain(add).collect())]);
+    let answer =
+        peer.bench.sent.iter().find(|sent| sent.1.chunks.iter().any(|c| matches!(c, Chunk::AsconfAck(_))));
+    let size = answer.expect("an answer").1.size() + 20;
+    assert!((1480..=1500).contains(&size), "{size}");
+    let [ack] = &acks(&mut peer.bench)[..] else { panic!("one answer") };
+    let failed = ack.responses.iter().filter(|response| matches!(response, AsconfParam::Failed(_))).count();
+    assert_eq!(
+        (failed, &ack.responses[50..]),
+        (50, &[AsconfParam::Succeeded(101), AsconfParam::Succeeded(102)][..])
+    );
+    let known = |address| peer.bench.paths().iter().any(|view| view.remote == address);
+    assert_eq!([1, 2, 3].map(|path| known(address(path, 1))), [true, true, false]);
+}
+
+/// A request that fills its packet: the refusal quotes as much of it as fits.
+//= rfc5061#section-5.1
+#[test]
+fn a_refusal_of_a_large_request() {
+    let mut peer = one();
+    let value = Bytes::from(vec![0; 1450]);
+    say(&mut peer, 0, vec![asconf(1, vec![AsconfParam::Unknown { kind: 0xc0ff, value }])]);
+    assert!(peer.bench.sent.iter().all(|sent| sent.1.size() + 20 <= 1500));
+    let [ack] = &acks(&mut peer.bench)[..] else { panic!("one answer") };
+    assert!(matches!(&ack.responses[..], [AsconfParam::Failed(_)]));
+}
+
+/// An address for which no path can be made is refused and forgotten. A peer that restarts may not bring it.
+//= rfc5061#section-5.3
+//= rfc9260#section-5.2.2
+#[test]
+fn an_address_that_is_refused_is_not_the_peers() {
+    let config = Config { pairs: Pairs::Listed(vec![(address(0, 0), address(0, 1))]), ..with(ADDRESSES) };
+    let mut peer = peer(config, &[0xc1, 0x80], &[3]);
+    say(&mut peer, 0, vec![asconf(1, vec![AsconfParam::Add(request(1, address(5, 1)))])]);
+    let [ack] = &acks(&mut peer.bench)[..] else { panic!("one answer") };
+    assert!(matches!(&ack.responses[..], [AsconfParam::Failed(_)]));
+    let IpAddr::V4(other) = address(5, 1).ip else { panic!("IPv4") };
+    let params = vec![Param::Ipv4(other)];
+    let init = Init { tag: 5, a_rwnd: 5000, outbound: 1, inbound: 1, tsn: Tsn(1), params };
+    peer.bench.hear_packet(0, 0, [Chunk::Init(Box::new(init))]);
+    let answers =
+        peer.bench.take(|c| if let Chunk::Abort(abort) = c { Some(abort.causes.clone()) } else { None });
+    assert!(matches!(&answers[..], [causes] if matches!(causes[..], [Cause::RestartWithNewAddresses(_)])));
 }
