@@ -8,7 +8,7 @@ use crate::extension::{
 use crate::output::{ChangeError, Direction, Event, Purpose, Reason};
 use crate::path::{PacketOrigin, PathId};
 use crate::policy::Loss;
-use crate::receive::Arrival;
+use crate::receive::{Arrival, HeldBack};
 use crate::shutdown::State;
 use crate::wire::chunk::{EcnEcho, ForwardTsn, IData, IForwardTsn};
 use crate::wire::{Cause, Chunk, Packet};
@@ -315,7 +315,10 @@ impl Association {
             return self.invalid_stream(data.stream, data.tsn, came, arrival);
         }
         let (tsn, size) = (data.tsn, data.size());
-        let outcome = self.receiver.idata(data, &self.config.rules, arrival);
+        let outcome = match self.receiver.must_hold_back(data.stream, tsn) {
+            true => self.receiver.hold_back(HeldBack::IData(data), &self.config.rules, arrival),
+            false => self.receiver.idata(data, &self.config.rules, arrival),
+        };
         self.taken(outcome, (tsn, size), came, now);
     }
 

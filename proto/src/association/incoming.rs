@@ -5,7 +5,7 @@ use std::hint::cold_path;
 use super::Association;
 use crate::output::{Event, LostReason, NoteKind, Purpose};
 use crate::path::{PacketOrigin, PathId, PathState};
-use crate::receive::{Arrival, DataOutcome};
+use crate::receive::{Arrival, DataOutcome, HeldBack};
 use crate::send::{Answer, revived};
 use crate::shutdown::{State, Step};
 use crate::wire::chunk::{
@@ -199,23 +199,33 @@ impl Association {
         if !self.state.receives_data() {
             return false;
         }
-        let wrong = self.extended.is_some() && self.agreed().interleaving;
-        if wrong || data.payload.is_empty() || data.stream >= self.streams.1 {
-            self.refuse(wrong, data, path, arrival, now);
+        let unusual = self.extended.is_some() && self.extensions_concern(data);
+        if unusual || data.payload.is_empty() || data.stream >= self.streams.1 {
+            self.take_unusual(data, path, arrival, now);
             return false;
         }
         true
     }
 
-    /// A DATA chunk that the receiving half never takes. `wrong`: the association uses I-DATA.
+    /// Whether an extension forbids this DATA chunk, or makes it wait.
+    #[inline(never)]
+    fn extensions_concern(&self, data: &Data) -> bool {
+        self.agreed().interleaving || self.receiver.must_hold_back(data.stream, data.tsn)
+    }
+
+    /// A DATA chunk that is not allowed, or that waits for a reset of its stream.
     #[cold]
-    fn refuse(&mut self, wrong: bool, data: &Data, path: PathId, arrival: &mut Arrival, now: Time) {
-        if wrong {
+    fn take_unusual(&mut self, data: &Data, path: PathId, arrival: &mut Arrival, now: Time) {
+        if self.agreed().interleaving {
             self.wrong_kind(now);
         } else if data.payload.is_empty() {
             self.violated(Cause::NoUserData(data.tsn), now);
-        } else {
+        } else if data.stream >= self.streams.1 {
             self.invalid_stream(data.stream, data.tsn, path, arrival);
+        } else {
+            let chunk = HeldBack::Data(data.clone());
+            let outcome = self.receiver.hold_back(chunk, &self.config.rules, arrival);
+            self.taken(outcome, (data.tsn, data.size()), path, now);
         }
     }
 

@@ -11,6 +11,7 @@ mod ecn;
 mod interleaving;
 mod partial;
 mod stream_list;
+mod stream_request;
 mod streams;
 mod switches;
 mod timestamps;

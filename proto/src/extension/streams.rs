@@ -8,14 +8,13 @@ use std::collections::VecDeque;
 use super::Congestion;
 use super::actions::{Action, Actions};
 use super::stream_list::{covers, listed};
+use super::stream_request::{PendingRequest, Request};
 use crate::output::{ChangeError, Direction, Event, Outcome, Purpose};
 use crate::path::{PathId, Paths};
 use crate::receive::Receiver;
 use crate::send::Sender;
 use crate::shutdown::State;
-use crate::wire::chunk::{
-    AddStreams, IncomingReset, OutgoingReset, ReConfig, ReConfigParam as Param, Response, padded,
-};
+use crate::wire::chunk::{IncomingReset, OutgoingReset, ReConfig, ReConfigParam as Param, Response, padded};
 use crate::wire::{Cause, Chunk};
 use crate::{Message, Time, Tsn};
 
@@ -97,40 +96,11 @@ impl StreamParts<'_> {
     }
 
     fn reset_incoming(&mut self, reset: &OutgoingReset) {
-        self.receiver.reset_streams(&reset.streams, reset.last_tsn.next());
+        self.receiver.reset_streams(&listed(&reset.streams), reset.last_tsn.next());
         self.announce_readable();
         let (direction, streams, outcome) = (Direction::Incoming, reset.streams.clone(), Outcome::Done);
         self.tell(Event::StreamsReset { direction, streams, outcome });
     }
-}
-
-/// A request of this end.
-#[derive(Clone, PartialEq, Eq, Debug)]
-enum PendingRequest {
-    /// Resets streams on which we send; an empty list means all. If this answers a request of the peer, it has that request's number.
-    ResetOutgoing {
-        streams: Vec<u16>,
-        answers: Option<u32>,
-    },
-    ResetIncoming {
-        streams: Vec<u16>,
-    },
-    ResetTsns,
-    AddOutgoing(u16),
-    AddIncoming(u16),
-}
-
-/// A request that was sent.
-#[derive(Clone, Debug)]
-struct Request {
-    number: u32,
-    wish: PendingRequest,
-    param: Param,
-    path: PathId,
-    timer: Time,
-    due: bool,
-    /// The peer has answered that the request is in progress, so waiting for it is no error.
-    heard: bool,
 }
 
 impl Reconfiguration {
@@ -269,30 +239,14 @@ impl Reconfiguration {
         if self.request.is_some() || !self.may_request(at.sender) {
             return;
         }
-        let (last_tsn, path) = (at.sender.outstanding.highest(), at.sender.in_use);
         let Some(wish) = self.wishes.pop_front() else { return };
-        let request = self.next;
+        let number = self.next;
         self.next = self.next.wrapping_add(1);
-        let last_heard = self.expected.wrapping_sub(1);
-        let param = match &wish {
-            PendingRequest::ResetOutgoing { streams, answers } => Param::OutgoingReset(OutgoingReset {
-                request,
-                response: answers.unwrap_or(last_heard),
-                last_tsn,
-                streams: streams.clone(),
-            }),
-            PendingRequest::ResetIncoming { streams } => {
-                Param::IncomingReset(IncomingReset { request, streams: streams.clone() })
-            }
-            PendingRequest::ResetTsns => Param::TsnReset(request),
-            PendingRequest::AddOutgoing(count) => Param::AddOutgoing(AddStreams { request, count: *count }),
-            PendingRequest::AddIncoming(count) => Param::AddIncoming(AddStreams { request, count: *count }),
-        };
-        let (timer, restarts) = (Time::NEVER, matches!(wish, PendingRequest::ResetTsns));
-        self.request = Some(Request { number: request, wish, param, path, timer, due: true, heard: false });
-        if restarts {
+        let param = wish.param(number, self.expected.wrapping_sub(1), at.sender.outstanding.highest());
+        if wish == PendingRequest::ResetTsns {
             at.receiver.expect_restart(true);
         }
+        self.request = Some(Request::new(number, wish, param, at.sender.in_use));
     }
 
     /// Whether the oldest waiting request, if there is one, need not wait for messages. Later messages of its streams are held, so a stream
@@ -313,9 +267,9 @@ impl Reconfiguration {
     fn send_request(&mut self, at: &mut StreamParts<'_>) {
         let Some(request) = &mut self.request else { return };
         if std::mem::take(&mut request.due) {
-            let path = at.paths.open(at.sender.in_use, at.sender.in_use);
-            (request.path, request.timer) = (path, at.now + at.paths.view(path).rto);
-            let params = vec![request.param.clone()];
+            request.path = at.paths.open(at.sender.in_use, at.sender.in_use);
+            request.start_timer(at.now, at.paths);
+            let (path, params) = (request.path, vec![request.param.clone()]);
             at.act(Action::Send(path, Chunk::ReConfig(ReConfig { params }), Purpose::Streams));
         }
     }
@@ -323,10 +277,13 @@ impl Reconfiguration {
     /// If the Re-configuration Timer has expired: the path on which the request was not answered.
     //= rfc6525#section-5.1.1
     pub(crate) fn expired(&mut self, now: Time) -> Option<PathId> {
-        let request = self.request.as_mut().filter(|request| request.timer <= now)?;
-        (request.timer, request.due) = (Time::NEVER, true);
+        let request = self.request.as_mut()?;
+        if !request.expires(now) {
+            return None;
+        }
         //= rfc6525#section-5.2.7
         let heard = std::mem::take(&mut request.heard);
+        request.waits_in_progress += u32::from(heard);
         (!heard).then_some(request.path)
     }
 
@@ -405,6 +362,7 @@ impl Reconfiguration {
             request.number == reset.response && matches!(request.wish, PendingRequest::ResetIncoming { .. })
         });
         if reset.last_tsn.after(at.receiver.cumulative()) {
+            at.receiver.defer_reset(listed(&reset.streams), reset.last_tsn);
             self.deferred = Some(reset.clone());
             return Response::IN_PROGRESS;
         }
@@ -454,8 +412,11 @@ impl Reconfiguration {
         answer
     }
 
-    /// Sets our next TSN and the peer's next TSN, and all SSNs to 0.
+    /// Sets our next TSN and the peer's next TSN, and all SSNs to 0. That includes what a deferred reset would do.
     fn begin_anew(&mut self, ours: Tsn, theirs: Tsn, at: &mut StreamParts<'_>) {
+        if let Some(reset) = self.deferred.take() {
+            self.settle(reset.request, Response::PERFORMED, None);
+        }
         at.sender.restart(ours);
         at.paths.restart();
         at.receiver.restart(theirs);
@@ -469,10 +430,9 @@ impl Reconfiguration {
 
     //= rfc6525#section-5.2.5
     fn peer_adds(&mut self, count: u16, at: &mut StreamParts<'_>) -> u32 {
-        let wanted = at.streams.1.saturating_add(count);
-        if wanted > at.most {
+        let Some(wanted) = at.streams.1.checked_add(count).filter(|wanted| *wanted <= at.most) else {
             return Response::DENIED;
-        }
+        };
         at.streams.1 = wanted;
         // This may be the answer to a request of ours.
         self.request.take_if(|request| matches!(request.wish, PendingRequest::AddIncoming(_)));
@@ -498,6 +458,7 @@ impl Reconfiguration {
         let path = request.path;
         if response.result == Response::IN_PROGRESS {
             request.heard = true;
+            request.start_timer(at.now, at.paths);
             return at.act(Action::Answered(path));
         }
         let Some(Request { wish, .. }) = self.request.take() else { return };

@@ -3,6 +3,7 @@
 //! `tracker.rs` records which TSNs have arrived, `reassembly/` and `interleaved.rs` make messages of DATA and I-DATA,
 //! `ready.rs` keeps the messages that can be read, and `schedule.rs` decides when a SACK is due.
 
+mod deferred;
 mod due;
 mod interleaved;
 mod ready;
@@ -18,6 +19,8 @@ use crate::path::PathId;
 use crate::rules::{GapFilled, WindowUpdates};
 use crate::wire::chunk::{Data, GapBlock, IData, NR_SACK_HEADER, SACK_HEADER, Sack, SkippedMessage};
 use crate::{Delivery, Discarded, Ssn, Tsn};
+use deferred::DeferredReset;
+pub(crate) use deferred::HeldBack;
 use interleaved::Interleaved;
 use ready::{Held, Ready};
 use reassembly::Reassembly;
@@ -74,6 +77,8 @@ pub(crate) struct Receiver {
     provision: usize,
     duplicates: SmallVec<[Tsn; 4]>,
     reassembly: Reassembly,
+    /// A reset of streams that waits for data sent before it.
+    deferred: Option<Box<DeferredReset>>,
 }
 
 /// The outcome of one DATA chunk.
@@ -96,6 +101,7 @@ impl Receiver {
             first,
             duplicates: SmallVec::new(),
             reassembly: Reassembly::new(Ssn(config.first_ssn)),
+            deferred: None,
             interleaved: None,
             ready: Ready::default(),
             discarded: None,
@@ -208,13 +214,23 @@ impl Receiver {
     /// Accepts an I-DATA chunk.
     pub(crate) fn idata(&mut self, data: IData, rules: &crate::Rules, arrival: &mut Arrival) -> DataOutcome {
         let taken = self.admit(data.tsn, data.size(), data.immediate, rules, arrival);
-        if taken == DataOutcome::New
-            && let Some(interleaved) = &mut self.interleaved
-        {
-            self.held -= interleaved.insert(self.tracker.position(data.tsn), data, &mut self.ready);
+        if taken == DataOutcome::New {
+            self.insert(HeldBack::IData(data));
             self.deliver_parts();
         }
         taken
+    }
+
+    /// Gives an accepted chunk to the part that makes messages.
+    fn insert(&mut self, chunk: HeldBack) {
+        let at = self.tracker.position(chunk.tsn());
+        match (chunk, &mut self.interleaved) {
+            (HeldBack::Data(data), _) => self.reassembly.insert(at, data, &mut self.ready),
+            (HeldBack::IData(data), Some(interleaved)) => {
+                self.held -= interleaved.insert(at, data, &mut self.ready);
+            }
+            (HeldBack::IData(_), None) => {}
+        }
     }
 
     /// From now on no acknowledged chunk is dropped, which NR-SACKs announce.
@@ -306,7 +322,8 @@ impl Receiver {
         self.deliver_parts();
     }
 
-    /// The SSNs of these streams (none: all) restart. Incomplete messages from before this TSN are dropped.
+    /// The SSNs of these streams (in order; none: all) restart. Incomplete messages from before this TSN are dropped, and what was held back
+    /// for the reset is looked at.
     //= rfc6525#section-5.2.2
     pub(crate) fn reset_streams(&mut self, streams: &[u16], before: Tsn) {
         let before = self.tracker.position(before);
@@ -314,6 +331,7 @@ impl Receiver {
             Some(interleaved) => interleaved.reset(streams, before, &mut self.ready),
             None => self.reassembly.reset(streams, before, &mut self.ready),
         };
+        self.release_held_back();
     }
 
     /// The peer may restart its TSNs before we learn of it; until then nothing beyond a gap is accepted.
@@ -336,6 +354,7 @@ impl Receiver {
             Some(interleaved) => interleaved.reset(&[], u64::MAX, &mut self.ready),
             None => self.reassembly.restart(&mut self.ready),
         };
+        self.drop_held_back();
         self.tracker.restart(next);
         self.duplicates.clear();
     }

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod auth;
+mod deferred;
 mod ecn;
 mod interleaving;
 mod negotiation;

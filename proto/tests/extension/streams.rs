@@ -13,7 +13,7 @@ use crate::support::bench::{Bench, at_ms, chunk, ms};
 use crate::support::{World, address, secs};
 use crate::with;
 
-const RECONFIGURATION: Extensions = Extensions {
+pub(crate) const RECONFIGURATION: Extensions = Extensions {
     partial_reliability: false,
     reconfiguration: true,
     authentication: false,
@@ -26,30 +26,30 @@ const RECONFIGURATION: Extensions = Extensions {
 };
 
 /// The peer's first TSN is 1, and so is the number of its first request; ours is 1 too.
-fn bench() -> Bench {
+pub(crate) fn bench() -> Bench {
     Bench::with(with(RECONFIGURATION), 1, |_| vec![Param::SupportedExtensions(Bytes::from_static(&[0x82]))])
 }
 
-fn ask(bench: &mut Bench, params: Vec<ReConfigParam>) {
+pub(crate) fn ask(bench: &mut Bench, params: Vec<ReConfigParam>) {
     bench.hear(Chunk::ReConfig(ReConfig { params }));
 }
 
 /// The parameters of the RE-CONFIGs sent so far.
-fn said(bench: &mut Bench) -> Vec<ReConfigParam> {
+pub(crate) fn said(bench: &mut Bench) -> Vec<ReConfigParam> {
     let chunks =
         bench.take(|c| if let Chunk::ReConfig(chunk) = c { Some(chunk.params.clone()) } else { None });
     chunks.concat()
 }
 
-fn respond(bench: &mut Bench, request: u32, result: u32) {
+pub(crate) fn respond(bench: &mut Bench, request: u32, result: u32) {
     ask(bench, vec![ReConfigParam::Response(Response { request, result, next: None })]);
 }
 
-fn response(request: u32, result: u32) -> ReConfigParam {
+pub(crate) fn response(request: u32, result: u32) -> ReConfigParam {
     ReConfigParam::Response(Response { request, result, next: None })
 }
 
-fn outgoing(request: u32, response: u32, last_tsn: u32, streams: &[u16]) -> ReConfigParam {
+pub(crate) fn outgoing(request: u32, response: u32, last_tsn: u32, streams: &[u16]) -> ReConfigParam {
     let (last_tsn, streams) = (Tsn(last_tsn), streams.to_vec());
     ReConfigParam::OutgoingReset(OutgoingReset { request, response, last_tsn, streams })
 }
