@@ -531,10 +531,10 @@ impl Association {
         known
     }
 
-    /// Packets to this peer address may have at most so many bytes.
+    /// A router reported that packets to this peer address may have at most so many bytes.
     //= rfc9260#section-7.3
-    pub(crate) fn set_mtu(&mut self, remote: Address, mtu: u32, now: Time) {
-        self.paths.set_mtu(remote, mtu, now, &self.config);
+    pub(crate) fn too_big(&mut self, remote: Address, limit: u32, now: Time) {
+        self.paths.too_big(remote, limit, now, &self.config);
     }
 
     /// The socket of this local address is full or accepts packets again. Returns whether this is a change.

@@ -3,7 +3,6 @@
 use super::Association;
 use crate::endpoint::Status;
 use crate::path::{PathId, PathParameters};
-use crate::wire::Address;
 use crate::wire::chunk::DATA_HEADER;
 use crate::{Config, ConfigError, Parameters, Time};
 
@@ -40,8 +39,7 @@ impl Association {
             view.rto = rto.clamp(self.config.rto_min, self.config.rto_max);
         }
         if self.config.mtu != mtu {
-            let remotes: Vec<Address> = self.paths.views().iter().map(|view| view.remote).collect();
-            remotes.into_iter().for_each(|remote| self.set_mtu(remote, self.config.mtu, now));
+            self.paths.mtu_changed(now, &self.config);
         }
         if self.config.heartbeat_interval != heartbeats && self.state.heartbeats() {
             self.reschedule_heartbeats();

@@ -208,7 +208,7 @@ impl Endpoint {
             Incoming::Writable(local, false) => self.socket_is_full(local),
             Incoming::Up(local, up) => self.for_all(|a| a.set_up(local, up, now)),
             Incoming::Unreachable(remote, quoted) => self.unreachable(remote, quoted, now),
-            Incoming::TooBig(remote, mtu) => self.for_all(|a| a.set_mtu(remote, mtu, now)),
+            Incoming::TooBig(remote, mtu) => self.for_all(|a| a.too_big(remote, mtu, now)),
         }
     }
 

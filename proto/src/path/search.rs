@@ -104,27 +104,43 @@ impl Paths {
         }
     }
 
-    /// Packets to this peer address may have at most `size` bytes with the IP header. The unit of the windows does
-    /// not change. Chunks that were sent keep their size and, if necessary, leave in packets that IP fragments.
+    /// A router reported that packets to this peer address may have at most `limit` bytes with the IP header. Such a report never makes
+    /// packets larger: it may be old, or come from a router in front of the narrowest link.
     //= rfc8899#section-4.6.2
-    pub(crate) fn set_mtu(&mut self, remote: Address, size: u32, now: Time, config: &Config) {
-        let size = size.clamp(config.ip_header + 508, config.mtu);
-        let concerns = |id: &PathId| self.view(*id).remote == remote && self.get(*id).own.mtu.is_none();
-        let to: Vec<PathId> = self.ids().filter(concerns).collect();
-        for id in to {
-            let path = self.get_mut(id);
-            let mtu = &mut path.mtu;
-            // Earlier findings remain valid within the new limit.
-            mtu.size = if config.mtu_discovery { mtu.size.min(size) } else { size };
-            mtu.beyond = mtu.beyond.min(size + 1);
-            if mtu.probes_beyond() {
-                // The answer to a probe under way would say nothing about packets from now on.
-                mtu.next(config.mtu);
-                path.wait_for_search(now);
-                self.may_probe();
-            }
-            self.measure_pmdcs(id, config);
+    pub(crate) fn too_big(&mut self, remote: Address, limit: u32, now: Time, config: &Config) {
+        let limit = limit.clamp(smallest_mtu(config), config.mtu);
+        for id in self.ids().filter(|id| self.view(*id).remote == remote).collect::<Vec<_>>() {
+            self.limit_mtu(id, limit, now, config);
         }
+    }
+
+    /// The user has changed the largest packet size of the association. Without a search, it is the size of all packets.
+    pub(crate) fn mtu_changed(&mut self, now: Time, config: &Config) {
+        for id in self.ids() {
+            let path = self.get_mut(id);
+            if !config.mtu_discovery && path.own.mtu.is_none() {
+                path.mtu.size = config.mtu;
+            }
+            self.limit_mtu(id, config.mtu, now, config);
+        }
+    }
+
+    /// Limits the packets of a path, unless the user has fixed their size. What was found before remains valid within the limit. The unit
+    /// of the windows does not change. Chunks that were sent keep their size and, if necessary, leave in packets that IP fragments.
+    fn limit_mtu(&mut self, id: PathId, limit: u32, now: Time, config: &Config) {
+        let path = self.get_mut(id);
+        if path.own.mtu.is_some() {
+            return;
+        }
+        path.mtu.size = path.mtu.size.min(limit);
+        path.mtu.beyond = path.mtu.beyond.min(limit + 1);
+        if path.mtu.probes_beyond() {
+            // The answer to a probe under way would say nothing about packets from now on.
+            path.mtu.next(config.mtu);
+            path.wait_for_search(now);
+            self.may_probe();
+        }
+        self.measure_pmdcs(id, config);
     }
 
     /// The user sets the packet size of the path, or takes the setting back; then a new search begins.
@@ -133,7 +149,7 @@ impl Paths {
         path.timers.set(Timer::Probe, Time::NEVER);
         path.mtu = Mtu::new(config);
         if let Some(size) = path.own.mtu {
-            path.mtu.size = size.clamp(config.ip_header + 508, config.mtu);
+            path.mtu.size = size.clamp(smallest_mtu(config), config.mtu);
         }
         self.measure_pmdcs(id, config);
         self.search_mtu(id, config);
@@ -147,6 +163,11 @@ impl Paths {
         view.pmdcs = pmdcs(size, config.ip_header, view.remote) - overhead;
         self.renew_smallest_pmdcs();
     }
+}
+
+/// The smallest packet size that a report or a setting can ask for, in bytes with the IP header: 508 bytes of SCTP and UDP.
+fn smallest_mtu(config: &Config) -> u32 {
+    config.ip_header + 508
 }
 
 impl Path {

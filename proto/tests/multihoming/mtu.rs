@@ -3,7 +3,7 @@
 use anabranch_proto::wire::chunk::Heartbeat;
 use anabranch_proto::wire::{Address, Chunk};
 use anabranch_proto::{
-    Config, Endpoint, Incoming, Message, PathId, PathParameters, PathState, Policies, Time,
+    Config, Endpoint, Incoming, Message, Parameters, PathId, PathParameters, PathState, Policies, Time,
 };
 
 use crate::support::bench::{Bench, at_ms, chunk, era, ms, tsns};
@@ -158,6 +158,24 @@ fn a_probe_that_a_router_finds_too_big() {
         })
         .collect();
     assert!(!later.is_empty() && later.iter().all(|size| *size <= 1400), "{later:?}");
+}
+
+/// Two routers report in the wrong order. The smaller size holds, with a search or without, until the user sets another.
+//= rfc8899#section-4.6.2
+#[test]
+fn a_report_never_makes_packets_larger() {
+    for config in [searching(), era("rfc9260").with(|parameters| parameters.heartbeat_interval = None)] {
+        let mut bench = Bench::new(config, 1);
+        for limit in [1100, 1400, 1100, 2000] {
+            bench.end.handle(bench.now, Incoming::TooBig(address(0, 1), limit));
+            bench.drain();
+            assert_eq!(bench.view(0).pmdcs, 1100 - 32, "after {limit}");
+        }
+        let parameters = Parameters { mtu: 1300, ..bench.end.config_of(bench.id).expect("one").parameters };
+        bench.end.reconfigure(bench.now, bench.id, parameters).expect("usable");
+        let searches = bench.end.config().mtu_discovery;
+        assert_eq!(bench.view(0).pmdcs, if searches { 1100 - 32 } else { 1300 - 32 });
+    }
 }
 
 /// A SACK of 200 blocks, 816 bytes, fits the first path and not the second, whose packets have 528: it leaves alone,
