@@ -325,7 +325,7 @@ impl Association {
         let oversize = load.why != Why::New && packet.size() > HEADER + pmdcs;
         self.wish_for_sack(&mut packet);
         if forward > 0 {
-            self.bundle_forward(limit, &mut packet, now);
+            self.bundle_forward(load.path, limit, &mut packet, now);
         }
         if self.extended.is_some() {
             self.bundle_answer(load.path, limit, &mut packet);

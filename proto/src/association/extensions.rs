@@ -242,18 +242,17 @@ impl Association {
     fn partial_timers(&mut self, now: Time) {
         let (sender, mut around, _) = self.sending(now);
         sender.expire(&mut around);
-        if sender.forward_unanswered(now) {
-            let path = sender.in_use;
+        if let Some(path) = sender.forward_unanswered(now) {
             self.control_unanswered(path, now);
         }
         self.drained();
         self.announce_writable();
     }
 
-    /// FORWARD TSN in front of the data of a packet.
-    pub(super) fn bundle_forward(&mut self, limit: u32, packet: &mut Packet, now: Time) {
+    /// FORWARD TSN in front of the data of a packet that leaves on this path.
+    pub(super) fn bundle_forward(&mut self, path: PathId, limit: u32, packet: &mut Packet, now: Time) {
         let (sender, mut around, _) = self.sending(now);
-        if let Some(chunk) = sender.take_forward(limit, &mut around) {
+        if let Some(chunk) = sender.take_forward(path, limit, &mut around) {
             packet.chunks.insert(0, chunk);
         }
     }
@@ -262,7 +261,7 @@ impl Association {
     pub(super) fn forward_alone(&mut self, limit: u32, now: Time) -> (Box<Packet>, Reason) {
         let path = self.open_path(self.sender.in_use);
         let (mut packet, reason) = self.packet(path, Default::default(), Purpose::Forward, Limit::Control);
-        self.bundle_forward(limit, &mut packet, now);
+        self.bundle_forward(path, limit, &mut packet, now);
         (packet, reason)
     }
 

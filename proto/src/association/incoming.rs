@@ -280,6 +280,7 @@ impl Association {
         self.statistics.acknowledged += self.sender.outstanding.release(sack);
     }
 
+    //= rfc9260#section-8.1
     fn sack(&mut self, sack: &Sack, now: Time) {
         if !self.state.sends_data() {
             return;
@@ -291,8 +292,8 @@ impl Association {
                 let what = b"a SACK for a TSN never sent".as_slice().into();
                 self.violated(Cause::ProtocolViolation(what), now);
             }
-            Answer::Acknowledged(acked) => {
-                if acked > 0 {
+            Answer::Processed { news } => {
+                if news {
                     self.errors = 0;
                     self.revive();
                 }

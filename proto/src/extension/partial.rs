@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use crate::path::PathId;
 use crate::{Duration, Message, Reliability, Time, Tsn};
 
 /// The unacknowledged messages that have limits.
@@ -49,10 +50,19 @@ struct LimitedChunk {
 struct ForwardState {
     /// Whether one must be sent.
     due: bool,
-    /// The last Advanced.Peer.Ack.Point sent, and when.
-    said: Option<(Tsn, Time)>,
+    /// The last FORWARD TSN.
+    said: Option<SentForward>,
     /// When it is sent again if nothing arrives. This replaces T3-rtx for chunks that are no longer in flight.
     timer: Time,
+}
+
+/// A FORWARD TSN that was sent.
+#[derive(Copy, Clone, Debug)]
+struct SentForward {
+    /// The Advanced.Peer.Ack.Point in it.
+    point: Tsn,
+    at: Time,
+    path: PathId,
 }
 
 impl Default for ForwardState {
@@ -180,7 +190,7 @@ impl LimitedMessages {
         match point {
             None => *forward = ForwardState::default(),
             Some(point) => {
-                forward.due |= forward.said.is_none_or(|(said, when)| said != point || now >= when + rtt);
+                forward.due |= forward.said.is_none_or(|said| said.point != point || now >= said.at + rtt);
             }
         }
     }
@@ -190,19 +200,23 @@ impl LimitedMessages {
         self.forward.due
     }
 
-    /// A FORWARD TSN up to this point leaves now.
-    pub(crate) fn forward_sent(&mut self, point: Tsn, now: Time, rto: Duration) {
-        self.forward = ForwardState { due: false, said: Some((point, now)), timer: now + rto };
+    /// A FORWARD TSN up to this point leaves now on this path.
+    pub(crate) fn forward_sent(&mut self, point: Tsn, path: PathId, now: Time, rto: Duration) {
+        self.forward =
+            ForwardState { due: false, said: Some(SentForward { point, at: now, path }), timer: now + rto };
     }
 
-    /// Whether FORWARD TSN was not answered within an RTO and must be sent again.
-    pub(crate) fn forward_unanswered(&mut self, now: Time) -> bool {
-        let late = self.forward.timer <= now;
-        if late {
-            self.forward.timer = Time::NEVER;
-            self.forward.due = true;
-        }
-        late
+    /// If FORWARD TSN was not answered within an RTO and must be sent again: the path on which it left.
+    pub(crate) fn forward_unanswered(&mut self, now: Time) -> Option<PathId> {
+        let late = self.forward.said.filter(|_| self.forward.timer <= now)?;
+        self.forward.timer = Time::NEVER;
+        self.forward.due = true;
+        Some(late.path)
+    }
+
+    /// If a SACK with this Cumulative TSN Ack answers the last FORWARD TSN: the path on which it left.
+    pub(crate) fn forward_answered(&self, cumulative: Tsn) -> Option<PathId> {
+        self.forward.said.filter(|said| !said.point.after(cumulative)).map(|said| said.path)
     }
 
     /// When the next lifetime ends or FORWARD TSN must be repeated.

@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::outstanding::Outstanding;
 use super::{SendContext, Sender};
-use crate::path::Paths;
+use crate::path::{PathId, Paths};
 use crate::wire::Chunk;
 use crate::wire::chunk::{Data, FORWARD_HEADER, ForwardTsn, IForwardTsn, SkippedMessage};
 use crate::{Message, Mid, Reliability, Ssn, Time, Tsn};
@@ -98,13 +98,27 @@ impl Sender {
         }
     }
 
-    /// FORWARD TSN, which leaves now.
-    pub(crate) fn take_forward(&mut self, limit: u32, around: &mut SendContext<'_>) -> Option<Chunk> {
+    /// FORWARD TSN, which leaves now on this path.
+    pub(crate) fn take_forward(
+        &mut self,
+        path: PathId,
+        limit: u32,
+        around: &mut SendContext<'_>,
+    ) -> Option<Chunk> {
         let (chunk, point) = self.forward_chunk(limit)?;
         let ledger = self.queue.ledger.as_mut()?;
-        let rto = around.paths.view(self.in_use).rto;
-        ledger.forward_sent(point, around.now, rto);
+        ledger.forward_sent(point, path, around.now, around.paths.view(path).rto);
         Some(chunk)
+    }
+
+    /// A SACK was read. If it answers FORWARD TSN, the path of that works: no data had to be acknowledged for it.
+    //= rfc9260#section-8.2
+    #[cold]
+    pub(super) fn hear_forward_answered(&self, around: &mut SendContext<'_>) {
+        let ledger = self.queue.ledger.as_ref();
+        if let Some(path) = ledger.and_then(|ledger| ledger.forward_answered(self.outstanding.point())) {
+            around.paths.view_mut(path).errors = 0;
+        }
     }
 
     /// FORWARD TSN up to the Advanced.Peer.Ack.Point, or as far as its streams fit into `limit` bytes.
@@ -172,9 +186,9 @@ impl Sender {
         self.review(around);
     }
 
-    /// FORWARD TSN was not answered within an RTO; whether it was.
-    pub(crate) fn forward_unanswered(&mut self, now: Time) -> bool {
-        self.queue.ledger.as_mut().is_some_and(|ledger| ledger.forward_unanswered(now))
+    /// If FORWARD TSN was not answered within an RTO: the path on which it left.
+    pub(crate) fn forward_unanswered(&mut self, now: Time) -> Option<PathId> {
+        self.queue.ledger.as_mut().and_then(|ledger| ledger.forward_unanswered(now))
     }
 
     /// Makes room for `bytes` more by giving up messages of lower priority that wait, the lowest first; nothing if

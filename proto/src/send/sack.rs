@@ -19,8 +19,8 @@ pub(crate) enum Answer {
     Ignored,
     /// It acknowledges a TSN that was never sent.
     Impossible,
-    /// It was processed, and newly acknowledged this number of bytes.
-    Acknowledged(u64),
+    /// It was processed. `news`: it acknowledges something for the first time, be it only that the peer knows of chunks given up.
+    Processed { news: bool },
     /// A plain one was processed: it newly acknowledged data on this path only, which no other path has carried.
     Plain(PathId),
 }
@@ -112,8 +112,11 @@ impl Sender {
         around.paths.restart_t3(around.now);
         self.hear_window(sack);
         self.note_peer_window(around);
+        if news.advanced && self.queue.ledger.is_some() {
+            self.hear_forward_answered(around);
+        }
         self.use_window(around);
-        Answer::Acknowledged(news.acked)
+        Answer::Processed { news: news.advanced || news.acked > 0 }
     }
 
     /// Records that the Cumulative TSN Ack Point advanced.

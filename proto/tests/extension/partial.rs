@@ -98,6 +98,30 @@ fn forward_tsn_is_said_again() {
     assert!(bench.events.iter().any(|(_, e)| matches!(e, Event::Lost(_))));
 }
 
+/// A peer that answers FORWARD TSN, be it only the second one, is there: of its messages none is acknowledged, each is given up at its first
+/// timeout, and the errors of that round are forgotten.
+//= rfc3758#section-3.5
+//= rfc9260#section-8.1
+//= rfc9260#section-8.2
+#[test]
+fn an_answer_to_forward_tsn_ends_a_row_of_errors() {
+    let config = with(PARTIAL).with(|parameters| parameters.heartbeat_interval = None);
+    let mut bench = Bench::with(config, 1, |_| vec![Param::ForwardTsnSupported]);
+    for tsn in 1..=20 {
+        give(&mut bench, 0, 100, Reliability::Retransmissions(0));
+        bench.drain();
+        let forwarded = |bench: &mut Bench| {
+            bench.pass(bench.view(0).rto);
+            forwards(bench).len()
+        };
+        assert_eq!((forwarded(&mut bench), forwarded(&mut bench)), (1, 1), "round {tsn}");
+        assert_eq!(bench.view(0).errors, 2, "round {tsn}");
+        bench.sack(tsn, &[]);
+        assert_eq!(bench.view(0).errors, 0);
+    }
+    assert!(bench.events.iter().all(|(_, event)| !matches!(event, Event::Lost(_))));
+}
+
 /// Before its first transmission: nothing is said, the user gets it back as not sent, its SSN goes to the next.
 //= rfc3758#section-4.1
 #[test]
