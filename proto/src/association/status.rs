@@ -3,7 +3,6 @@
 use super::Association;
 use crate::endpoint::Status;
 use crate::path::{PathId, PathParameters};
-use crate::wire::chunk::DATA_HEADER;
 use crate::{Config, ConfigError, Parameters, Time};
 
 impl Association {
@@ -19,7 +18,7 @@ impl Association {
             unread: self.receiver.ready(),
             outbound_streams: self.streams.0,
             inbound_streams: self.streams.1,
-            fragmentation_point: self.paths.smallest_pmdcs() - DATA_HEADER as u32,
+            fragmentation_point: self.paths.smallest_pmdcs() - self.sender.queue.header() as u32,
         }
     }
 

@@ -71,6 +71,11 @@ impl SendQueue {
         }
     }
 
+    /// The size of a chunk's header, in bytes.
+    pub(crate) fn header(&self) -> usize {
+        self.header
+    }
+
     /// The chunk as it leaves.
     #[inline]
     pub(crate) fn chunk(&self, data: Data) -> Chunk {

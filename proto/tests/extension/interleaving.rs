@@ -67,6 +67,19 @@ fn read(bench: &mut Bench) -> Vec<Vec<u8>> {
     read.map(|delivery| delivery.pieces.iter().map(|piece| piece[0]).collect()).collect()
 }
 
+/// The header of I-DATA has 20 bytes, so a packet of 1,500 holds a message of 1,448.
+//= rfc8260#section-2.1
+#[test]
+fn the_largest_message_that_is_not_cut() {
+    let mut bench = bench(with(INTERLEAVING));
+    assert_eq!(bench.end.status(bench.id).expect("it is up").fragmentation_point, 1448);
+    for (size, ends) in [(1448, vec![true]), (1449, vec![false, true])] {
+        give(&mut bench, 0, size, Reliability::Full);
+        bench.drain();
+        assert_eq!(sent(&mut bench).iter().map(|sent| sent.4).collect::<Vec<_>>(), ends);
+    }
+}
+
 /// Three streams take turns chunk by chunk, as in figure 2; chunks carry 20 bytes of header and no more than 1,448 of
 /// data; retransmissions keep their numbers.
 //= rfc8260#section-2.1
