@@ -98,10 +98,7 @@ fn kinds() -> Vec<Kind> {
         }),
         kind("the same chunk again and again", |n| tiny(n, |_| data(1, 0, "BE", 1))),
         kind("DATA on streams that are not there", |n| {
-            tiny(n, |k| match data(1 + k, 0, "BE", 1) {
-                Chunk::Data(data) => Chunk::Data(Data { stream: 60_000, ..data }),
-                other => other,
-            })
+            tiny(n, |k| on_stream(data(1 + k, 0, "BE", 1), 60_000))
         }),
         kind("FORWARD TSN, every stream", |n| {
             let skipped = (0..360).map(|stream| (stream, Ssn(n as u16))).collect();
@@ -116,6 +113,13 @@ fn kinds() -> Vec<Kind> {
             let params =
                 vec![ReConfigParam::OutgoingReset(OutgoingReset { request, response, last_tsn, streams })];
             vec![Chunk::ReConfig(ReConfig { params })]
+        }),
+        kind("RE-CONFIG: all streams begin anew, four times, one message waits on each", |n| {
+            let waiting = 1024_u32.div_ceil(TINY);
+            match n.checked_sub(waiting) {
+                None => tiny(n, |k| on_stream(data(2 + k, 5, "BE", 1), k % 1024)),
+                Some(n) => (1 + 4 * n..5 + 4 * n).map(reset_of_all).collect(),
+            }
         }),
         kind("HEARTBEAT", |_| {
             let heartbeat = |_| Chunk::Heartbeat(Heartbeat::new(Bytes::from_static(b"1234")));
@@ -172,6 +176,18 @@ fn data(tsn: u32, ssn: u32, flags: &str, size: usize) -> Chunk {
         immediate: false,
         payload: Bytes::from(vec![0; size]),
     })
+}
+
+fn on_stream(chunk: Chunk, stream: u32) -> Chunk {
+    let Chunk::Data(data) = chunk else { return chunk };
+    Chunk::Data(Data { stream: stream as u16, ..data })
+}
+
+/// The peer resets all its streams.
+fn reset_of_all(request: u32) -> Chunk {
+    let (response, last_tsn, streams) = (0, Tsn(0), Vec::new());
+    let reset = OutgoingReset { request, response, last_tsn, streams };
+    Chunk::ReConfig(ReConfig { params: vec![ReConfigParam::OutgoingReset(reset)] })
 }
 
 /// Of every `count` messages the first comes last.
@@ -249,6 +265,7 @@ fn endpoint(host: u8, port: u16, first_tsn: Option<u32>, interleaving: bool) -> 
         port,
         first_tsn,
         initial_ssthresh: Some(1 << 30),
+        outbound_streams: 1024,
         parameters: Parameters {
             heartbeat_interval: None,
             max_burst: u32::MAX,

@@ -14,7 +14,8 @@ use crate::wire::chunk::{EcnEcho, ForwardTsn, IData, IForwardTsn};
 use crate::wire::{Cause, Chunk, Packet};
 use crate::{Limit, Time, Tsn};
 
-/// FORWARD TSNs of one packet that are looked at: each may look at every stream.
+/// FORWARD TSNs and RE-CONFIGs of one packet that are processed: each may look at every stream. A peer that keeps to the standards has no use
+/// for more.
 const MOST_IN_A_PACKET: u32 = 4;
 
 impl Association {
@@ -69,7 +70,9 @@ impl Association {
             Chunk::IData(_) if self.config.extensions.interleaving => self.wrong_kind(now),
             Chunk::NrSack(sack) if agreed.nr_sack => self.nr_sack(&sack, now),
             Chunk::ReConfig(chunk) if agreed.reconfiguration => {
-                self.with_streams(now, |streams, at| streams.reconfig(&chunk, came.path, at));
+                if arrival.admits_costly(MOST_IN_A_PACKET) {
+                    self.with_streams(now, |streams, at| streams.reconfig(&chunk, came.path, at));
+                }
             }
             Chunk::Ecne(echo) if agreed.ecn => self.ecne(echo, came.path, now),
             Chunk::Cwr(answer) if agreed.ecn => {
@@ -289,7 +292,7 @@ impl Association {
 
     /// Whether a FORWARD TSN, of either kind, is looked at. One for TSNs that the peer cannot have sent ends the association.
     fn may_skip_to(&mut self, cumulative: Tsn, arrival: &mut Arrival, now: Time) -> bool {
-        if !self.state.receives_data() || !arrival.admits_forward(MOST_IN_A_PACKET) {
+        if !self.state.receives_data() || !arrival.admits_costly(MOST_IN_A_PACKET) {
             return false;
         }
         let possible = self.receiver.can_skip_to(cumulative);

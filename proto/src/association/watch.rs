@@ -105,8 +105,11 @@ impl Association {
 
     /// Marks the data in flight on a path, so that it is sent on another.
     pub(crate) fn vacate(&mut self, id: PathId, now: Time) {
-        let (sender, around, _) = self.sending(now);
-        sender.outstanding.time_out(id, Why::Timeout, around.paths, |_, _| false, |_| {});
+        // A peer can remove idle paths often, and the search takes time in proportion to all that is outstanding.
+        if self.paths.view(id).flight > 0 {
+            let (sender, around, _) = self.sending(now);
+            sender.outstanding.time_out(id, Why::Timeout, around.paths, |_, _| false, |_| {});
+        }
         self.paths.get_mut(id).timers.set(Timer::T3, Time::NEVER);
     }
 

@@ -16,6 +16,9 @@ const TRIES_A_PAIR: u32 = 2;
 /// The largest number of heartbeats of a path that can still be answered; older ones are forgotten.
 const REMEMBERED: usize = 8;
 
+/// Position of the nonce in the Heartbeat Information.
+const NONCE: usize = 8;
+
 /// The reachability of a path, without its error count.
 #[derive(Clone, Debug)]
 pub(crate) struct Health {
@@ -123,7 +126,10 @@ impl Health {
 
     /// The heartbeat with this information. Each can be taken once; `None` if this path sent no such heartbeat.
     pub(crate) fn answered(&mut self, info: &[u8]) -> Option<SentHeartbeat> {
-        let place = self.asked.iter().position(|asked| asked.information() == info)?;
+        // The nonces are compared first, because a peer can send thousands of wrong answers.
+        let nonce = u64::from_be_bytes(*info.get(NONCE..)?.first_chunk()?);
+        let place =
+            self.asked.iter().position(|asked| asked.nonce == nonce && asked.information() == info)?;
         self.asked.remove(place)
     }
 

@@ -1,5 +1,7 @@
 //! The number of the ordered message that is due on each stream: an SSN for DATA, a Message Identifier for I-DATA.
 
+use std::collections::BTreeSet;
+
 /// The numbers that are due on the streams in use.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Due<N> {
@@ -7,7 +9,7 @@ pub(super) struct Due<N> {
     first: N,
 }
 
-impl<N: Copy> Due<N> {
+impl<N: Copy + Default + PartialEq> Due<N> {
     /// Every stream begins with the number `first`.
     pub(super) fn new(first: N) -> Self {
         Due { numbers: Vec::new(), first }
@@ -41,11 +43,14 @@ impl<N: Copy> Due<N> {
         self.numbers[usize::from(stream)] = number;
     }
 
-    /// The streams of a request, which means all streams in use if it names none.
-    pub(super) fn named(&self, streams: &[u16]) -> Vec<u16> {
-        if streams.is_empty() {
-            return (0..self.numbers.len()).map(|stream| stream as u16).collect();
+    /// The streams whose numbers restart, in order: those that a request names; if it names none, all for which that makes a difference.
+    /// These are the `others`, and those on which another number than zero is due.
+    pub(super) fn restarting(&self, streams: &[u16], others: impl Iterator<Item = u16>) -> BTreeSet<u16> {
+        if !streams.is_empty() {
+            return streams.iter().copied().collect();
         }
-        streams.to_vec()
+        let zero = N::default();
+        let used = self.numbers.iter().enumerate().filter(|(_, number)| **number != zero);
+        used.map(|(stream, _)| stream as u16).chain(others).collect()
     }
 }

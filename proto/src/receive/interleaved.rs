@@ -144,12 +144,13 @@ impl Interleaved {
         freed
     }
 
-    /// Both sequences of these streams (none means all) restart. Drops messages all of whose chunks lie before this position. Returns the
-    /// size of what is dropped.
+    /// Both sequences of these streams (in order; none: all) restart. Drops messages all of whose chunks lie before this position. Returns
+    /// the size of what is dropped.
     //= rfc8260#section-2.3.2
     pub(super) fn reset(&mut self, streams: &[u16], before: u64, ready: &mut Ready) -> Held {
         let mut freed = Held::default();
-        for stream in self.due.named(streams) {
+        let waiting = self.messages.keys().map(|name| name.0);
+        for stream in self.due.restarting(streams, waiting) {
             self.due.open(stream);
             let names = self.messages.range((stream, false, 0)..=(stream, true, u32::MAX));
             let names: Vec<Name> = names.map(|(name, _)| *name).collect();

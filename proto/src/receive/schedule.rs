@@ -78,15 +78,15 @@ impl EachPath {
 pub(crate) struct Arrival {
     pub(super) chunks: u32,
     pub(super) at_once: bool,
-    /// The number of FORWARD TSNs among them.
-    pub(super) forwards: u32,
+    /// The number of chunks of the packet that may look at every stream.
+    costly: u32,
 }
 
 impl Arrival {
-    /// Counts a FORWARD TSN. Returns whether it is processed: only the first `most` of a packet are.
-    pub(crate) fn admits_forward(&mut self, most: u32) -> bool {
-        self.forwards += 1;
-        self.forwards <= most
+    /// Counts a chunk that may look at every stream. Returns whether it is processed: only the first `most` of a packet are.
+    pub(crate) fn admits_costly(&mut self, most: u32) -> bool {
+        self.costly += 1;
+        self.costly <= most
     }
 
     /// Whether the packet had DATA at all.

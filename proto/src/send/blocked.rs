@@ -119,11 +119,13 @@ impl Sender {
         self.outstanding.len() >= MOST_OF_A_STREAM && self.repeats_ssn()
     }
 
+    /// Whether the SSN of the next message would repeat one that is outstanding. Each of that many messages has a chunk at least, so the
+    /// search costs no more than the chunks outstanding beyond [`MOST_OF_A_STREAM`].
     #[cold]
     fn repeats_ssn(&self) -> bool {
-        let next = self.queue.next_of_stream();
-        let lowest = next.and_then(|(stream, ssn)| Some((ssn, self.outstanding.lowest_ssn(stream)?)));
-        lowest.is_some_and(|(ssn, lowest)| usize::from(ssn.distance_from(lowest)) >= MOST_OF_A_STREAM)
+        let Some((stream, next)) = self.queue.next_of_stream() else { return false };
+        let lowest = self.outstanding.lowest_ssn(stream, MOST_OF_A_STREAM);
+        lowest.is_some_and(|lowest| usize::from(next.distance_from(lowest)) >= MOST_OF_A_STREAM)
     }
 
     /// Sets the probe timer when the window is found closed with nothing in flight. Stops the timer when the window

@@ -46,6 +46,10 @@ fn name(stream: u16, ssn: u16, position: u64) -> Name {
     u128::from(stream) << 80 | u128::from(ssn) << 64 | u128::from(position)
 }
 
+fn stream(name: Name) -> u16 {
+    (name >> 80) as u16
+}
+
 fn ssn(name: Name) -> u16 {
     (name >> 64) as u16
 }
@@ -186,16 +190,21 @@ impl Reassembly {
         }
     }
 
-    /// The SSNs of these streams (none: all) restart. Drops what arrived before this position, and returns its size.
+    /// The SSNs of these streams (in order; none: all) restart. Drops what arrived before this position, and returns its size. The cost
+    /// depends on what is dropped, not on how many streams there are or how much waits: a peer can reset streams often.
     //= rfc6525#section-5.2.2
     pub(super) fn reset(&mut self, streams: &[u16], before: u64, ready: &mut Ready) -> Held {
         self.break_pages();
+        let mut old = self.ordered_before(before);
+        old.retain(|name| streams.is_empty() || streams.binary_search(&stream(*name)).is_ok());
+        old.sort_unstable();
+        let resumes = self.resumes.as_ref().map(|resumes| resumes.stream);
+        let touched = old.iter().copied().map(stream).chain(resumes);
         let mut freed = Held::default();
-        for stream in self.due.named(streams) {
+        let mut old = old.iter().copied().peekable();
+        for stream in self.due.restarting(streams, touched) {
             self.due.open(stream);
-            let names = self.ordered.range(name(stream, 0, 0)..=name(stream, u16::MAX, u64::MAX));
-            let old = names.map(|(name, _)| *name).filter(|name| position(*name) < before);
-            for name in old.collect::<Vec<_>>() {
+            while let Some(name) = old.next_if(|name| self::stream(*name) == stream) {
                 freed += self.drop_front(false, name, before, ready);
             }
             self.give_up(|resumes| resumes.stream == stream && resumes.ssn.is_some(), ready);
@@ -205,6 +214,7 @@ impl Reassembly {
         if streams.is_empty() {
             self.due.begin_with(Ssn(0));
         }
+        self.positions.take_if(|_| self.ordered.is_empty());
         freed
     }
 
@@ -310,9 +320,21 @@ impl Reassembly {
         if self.ordered.is_empty() {
             return None;
         }
+        self.positions().range(..=at).next_back().map(|(_, name)| *name)
+    }
+
+    /// The ordered runs that begin before this position. There are no pages.
+    fn ordered_before(&mut self, at: u64) -> Vec<Name> {
+        if self.ordered.is_empty() {
+            return Vec::new();
+        }
+        self.positions().range(..at).map(|(_, name)| *name).collect()
+    }
+
+    /// The ordered runs by position.
+    fn positions(&mut self) -> &BTreeMap<u64, Name> {
         let all = || self.ordered.keys().map(|name| (position(*name), *name)).collect();
-        let positions = self.positions.get_or_insert_with(all);
-        positions.range(..=at).next_back().map(|(_, name)| *name)
+        self.positions.get_or_insert_with(all)
     }
 
     /// Puts a complete message in its place, or returns it if another message has its SSN.

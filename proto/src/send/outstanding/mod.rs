@@ -131,9 +131,11 @@ impl Outstanding {
         self.ring.front().map(|sent| sent.path)
     }
 
-    /// The SSN of the lowest ordered chunk of this stream.
-    pub(crate) fn lowest_ssn(&self, stream: u16) -> Option<Ssn> {
-        let mut chunks = self.ring.iter().map(|sent| &sent.data);
+    /// The SSN of the lowest ordered chunk of this stream, if at least `count` chunks, that one included, may belong to the stream.
+    pub(crate) fn lowest_ssn(&self, stream: u16, count: usize) -> Option<Ssn> {
+        // Behind these, too few are left.
+        let first = (self.ring.len() + 1).saturating_sub(count);
+        let mut chunks = self.ring.range(..first).map(|sent| &sent.data);
         chunks.find(|data| data.stream == stream && !data.unordered).map(|data| data.ssn)
     }
 

@@ -418,6 +418,21 @@ mod tests {
         }
     }
 
+    /// Of four chunks the third is the only one of its stream. Who looks for streams with three chunks need not look there.
+    #[test]
+    fn the_search_for_an_ssn_ends_where_too_few_chunks_are_left() {
+        let mut random = ChaCha8Rng::seed_from_u64(1);
+        let (mut paths, mut outstanding) =
+            (two_paths(&Config::default(), &mut random), Outstanding::new(Tsn(1)));
+        for stream in [0, 0, 1, 0] {
+            let data = Data { stream, ssn: Ssn(9), ..chunk(outstanding.next_tsn()) };
+            outstanding.push(data, 116, PathId(0), &mut paths, Time::ZERO);
+        }
+        let found = |stream, count| outstanding.lowest_ssn(stream, count);
+        assert_eq!([found(0, 3), found(1, 3), found(1, 2)], [Some(Ssn(9)), None, Some(Ssn(9))]);
+        assert_eq!([found(0, 5), found(2, 1)], [None, None]);
+    }
+
     /// A plain SACK takes a short way. It must leave what the long way leaves.
     #[test]
     fn the_short_way_of_a_sack_ends_where_the_long_way_does() {
