@@ -37,7 +37,7 @@ pub enum Incoming {
     /// nothing can be sent from it. Other paths then carry the data of its paths, and a missing answer there is no
     /// error. If no such path is left, the paths use another local address that is up.
     Up(Address, bool),
-    /// A router reported that packets to this peer address may have at most so many bytes, IP header included. Packets never grow by this. The
+    /// A router reported that packets to this peer address may have at most this many bytes, IP header included. Packets never grow by this. The
     /// caller has verified that the report quotes a packet of ours, by its verification tag or as the system does for a socket (RFC 9260 §10).
     TooBig(Address, u32),
     /// An ICMP error from this peer address (port unreachable for UDP, protocol unreachable), and the packet of ours
@@ -305,9 +305,9 @@ pub enum Reliability {
     /// The message is kept until it is acknowledged.
     #[default]
     Full,
-    /// The message is abandoned so many milliseconds after the send call.
+    /// The message is abandoned this many milliseconds after the send call.
     Lifetime(u32),
-    /// The message is abandoned when one of its chunks would need more than so many retransmissions.
+    /// The message is abandoned when one of its chunks would need more than this many retransmissions.
     Retransmissions(u32),
     /// The message is abandoned when the send buffer has no room for a message of higher priority (a lower number, or
     /// another kind of reliability). Messages with the highest number are abandoned first, and only messages of which
@@ -325,7 +325,7 @@ pub struct Discarded {
 }
 
 impl Discarded {
-    /// Adds a message of so many bytes.
+    /// Adds a message with this number of bytes.
     pub(crate) fn add(&mut self, bytes: usize) {
         self.messages += 1;
         self.bytes += bytes as u64;

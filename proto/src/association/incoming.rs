@@ -247,7 +247,7 @@ impl Association {
         counted
     }
 
-    /// Counts the outcome of a chunk of so many bytes that arrived on this path.
+    /// Counts the outcome of a chunk of `size` bytes that arrived on this path.
     #[inline]
     pub(crate) fn taken(&mut self, outcome: DataOutcome, (tsn, size): (Tsn, usize), path: PathId, now: Time) {
         match outcome {

@@ -330,7 +330,7 @@ impl Association {
         Ok(())
     }
 
-    /// Accepts up to `count` equal messages, as so many calls of [`Self::send`] would. `constant`: their payload, if that is one. Returns how
+    /// Accepts up to `count` equal messages, as `count` calls of [`Self::send`] would. `constant`: their payload, if that is one. Returns how
     /// many it accepted.
     pub(crate) fn send_copies(
         &mut self,
@@ -531,7 +531,7 @@ impl Association {
         known
     }
 
-    /// A router reported that packets to this peer address may have at most so many bytes.
+    /// A router reported that packets to this peer address may have at most `limit` bytes, IP header included.
     //= rfc9260#section-7.3
     pub(crate) fn too_big(&mut self, remote: Address, limit: u32, now: Time) {
         self.paths.too_big(remote, limit, now, &self.config);

@@ -286,7 +286,7 @@ impl Endpoint {
         taken
     }
 
-    /// Gives up to `count` equal messages to send, as so many calls of [`Endpoint::send`] would. Returns how many were accepted; why the next
+    /// Gives up to `count` equal messages to send, as `count` calls of [`Endpoint::send`] would. Returns how many were accepted; why the next
     /// one was not, `send` tells. They share memory while they wait, unless an extension numbers each. `constant`: their payload once more, if
     /// that is a constant of the program; such messages are sent a little faster. It is ignored if it is not the memory of the payload.
     pub fn send_copies(

@@ -523,7 +523,7 @@ impl Reconfiguration {
     }
 }
 
-/// Whether a RE-CONFIG that resets these streams fits a packet with so many bytes.
+/// Whether a RE-CONFIG that resets these streams fits a packet with `room` bytes for chunks.
 //= rfc9260#section-6.10
 fn fits(streams: &[u16], room: u32) -> bool {
     let reset = OutgoingReset { request: 0, response: 0, last_tsn: Tsn(0), streams: streams.to_vec() };

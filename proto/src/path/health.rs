@@ -61,7 +61,7 @@ pub(crate) struct SentHeartbeat {
 pub(crate) enum HeartbeatFor {
     /// Whether the path is alive.
     Life,
-    /// Whether packets of so many bytes get through.
+    /// Whether packets of this many bytes get through.
     Size(u32),
     /// The path's bandwidth, as the first packet of a pair.
     FirstOfPair,

@@ -6,7 +6,7 @@ use crate::wire::{Address, HEADER};
 
 /// BASE_PLPMTU.
 pub(super) const BASE: u32 = 1200;
-/// The search ends when the unknown range is at most so many bytes.
+/// The search ends when the unknown range has at most this many bytes.
 const EXACT: u32 = 16;
 
 /// The known facts about the size of a path's packets.

@@ -10,7 +10,7 @@ use crate::wire::chunk::{CHUNK_HEADER, Heartbeat, Pad};
 use crate::wire::{Address, Chunk, HEADER};
 use crate::{Config, Duration, Time};
 
-/// MAX_PROBES: a size is given up when so many probes of it were lost.
+/// MAX_PROBES: a size is given up when this number of its probes was lost.
 const MAX_PROBES: u32 = 3;
 /// PROBE_TIMER, unless the path's RTO is longer. A HEARTBEAT is answered at once, so the fifteen seconds that RFC
 /// 8899 advises for unknown peers are not needed.
@@ -89,7 +89,7 @@ impl Paths {
         mtu.timeouts >= BLACK_HOLE && mtu.size > BASE
     }
 
-    /// A small packet got through. If data has not for so long, the packets are too large.
+    /// A small packet got through. If packets of data have not for [`BLACK_HOLE`] timeouts, they are too large.
     //= rfc8899#section-4.3
     pub(crate) fn small_came_through(&mut self, id: PathId, now: Time, config: &Config) {
         let path = self.get_mut(id);

@@ -501,7 +501,7 @@ fn max_cwnd(config: &Config, id: PathId) -> u64 {
     config.max_cwnd.get(id.index()).or(config.max_cwnd.last()).copied().unwrap_or(u64::MAX)
 }
 
-/// How many bytes a path may carry with so many in flight. `one_packet`: after a timeout it carries one packet at a time.
+/// The number of bytes that may still leave on a path with `flight` bytes in flight. `one_packet`: after a timeout it carries one packet at a time.
 #[inline(always)]
 fn room(view: &PathView, path: &Path, flight: u64, one_packet: bool) -> u64 {
     let waits = one_packet && path.after_timeout && view.flight > 0;

@@ -31,7 +31,7 @@ impl Paths {
         self.renew(id, now, notes);
     }
 
-    /// The path works again: its window begins with so many packets.
+    /// The path works again: its window begins with this number of packets.
     pub(crate) fn reopen(&mut self, id: PathId, packets: u32, now: Time, notes: &mut Notes) {
         self.rest[id.index()].congestion.reopen(packets);
         self.renew(id, now, notes);

@@ -48,6 +48,7 @@ pub struct Terms {
     pub fill_time: f64,
 }
 
+/// Bits in a byte.
 const BITS: f64 = 8.0;
 
 impl Conditions {

@@ -37,7 +37,7 @@ const GAPS: usize = 16;
 const PROVISION: usize = 1 << 16;
 /// A held chunk costs memory in addition to its bytes. The number of held chunks is limited as if each had at least
 /// this size.
-const SMALLEST: u64 = 64;
+const CHARGED_AT_LEAST: u64 = 64;
 
 /// The receiving half of an association.
 // What every packet needs stands first: see `Association`.
@@ -105,7 +105,7 @@ impl Receiver {
             interleaved: None,
             ready: Ready::default(),
             discarded: None,
-            buffer: Held { bytes, chunks: bytes / SMALLEST },
+            buffer: Held { bytes, chunks: bytes / CHARGED_AT_LEAST },
             packet: u64::from(config.mtu),
             held: Held::default(),
             announced: bytes,

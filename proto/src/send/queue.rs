@@ -132,7 +132,7 @@ impl SendQueue {
         self.ledger.is_none() && self.streams.is_none()
     }
 
-    /// So many messages wait behind the last one, which was just pushed, and are equal to it. `constant`: their payload, if that is one.
+    /// `count` more messages wait behind the last one, which was just pushed, and are equal to it. `constant`: their payload, if that is one.
     pub(crate) fn repeat_last(&mut self, count: u64, constant: Option<&'static [u8]>) {
         debug_assert!(self.joins_equals());
         if let Some(last) = self.messages.back_mut() {

@@ -17,9 +17,9 @@ use crate::wire::chunk::Data;
 use crate::wire::{Chunk, Packet};
 use crate::{PathId, Time};
 
-/// At most so many packets are counted that may leave without another look.
+/// The most packets that are counted at once to leave without another look.
 const MOST_AT_ONCE: u64 = 1 << 14;
-/// A train ends when so many chunks are outstanding. With the packets that are counted at once, their SSNs could repeat, which only the
+/// A train ends when this number of chunks is outstanding. With the packets that are counted at once, their SSNs could repeat, which only the
 /// choice of each single packet checks.
 const MOST_BEHIND: usize = MOST_OF_A_STREAM - MOST_AT_ONCE as usize;
 

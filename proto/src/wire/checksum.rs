@@ -67,7 +67,7 @@ fn in_three_parts(packet: &[u8]) -> u32 {
     !bytes.iter().fold(crc as u32, |crc, byte| _mm_crc32_u8(crc, *byte))
 }
 
-/// What a CRC becomes when so many words of zeros follow. This is the CRC times x^(64 · words), modulo the polynomial.
+/// What a CRC becomes when `words` words of zeros follow. This is the CRC times x^(64 · words), modulo the polynomial.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "sse4.2,pclmulqdq")]
 fn shifted(crc: u64, words: usize) -> u64 {

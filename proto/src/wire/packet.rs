@@ -258,7 +258,7 @@ impl Packet {
     }
 }
 
-/// A packet that is used again keeps memory for at most so many chunks. In a packet of 1500 bytes, 73 chunks with one byte of user data fit.
+/// The most chunks for which a packet that is used again keeps memory. In a packet of 1500 bytes, 73 chunks with one byte of user data fit.
 const MOST_KEPT: usize = 128;
 /// How many unknown chunks of a packet are kept to be reported although they are to be skipped.
 const MOST_SKIPPED: u32 = 32;

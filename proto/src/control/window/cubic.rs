@@ -214,7 +214,7 @@ mod tests {
         Lost { now: Time::ZERO, how, outstanding: 0 }
     }
 
-    /// Acknowledges one window per round trip for so many seconds; returns the windows at the ends of the round
+    /// Acknowledges one window per round trip for `seconds` seconds; returns the windows at the ends of the round
     /// trips.
     fn run(cubic: &mut Cubic, from: f64, seconds: f64, rtt: f64) -> Vec<f64> {
         let mut seen = Vec::new();

@@ -42,9 +42,9 @@ pub trait Congestion: CloneWindow + Debug + Send {
     /// The last cut, or the last series of cuts, was needless because nothing was lost. Before it, the window and the
     /// threshold had these values, in bytes.
     fn undo(&mut self, _window: u64, _ssthresh: u64) {}
-    /// Transmission begins again after a pause: the window is at most so many bytes. TCP asks for this; SCTP has `idle`.
+    /// Transmission begins again after a pause: the window becomes at most `most` bytes. TCP asks for this; SCTP has `idle`.
     fn restart(&mut self, _most: u64) {}
-    /// The path answers again after it was potentially failed: begin with so many packets.
+    /// The path answers again after it was potentially failed: begin with this number of packets.
     fn reopen(&mut self, _packets: u32) {}
     /// Nothing was sent on this path for one RTO, for the `times`-th time in a row. Returns whether another RTO
     /// without sending could change anything.

@@ -11,7 +11,7 @@
 
 use crate::{Duration, Time};
 
-/// A sample takes at least so long.
+/// The shortest time that a sample takes.
 const SHORTEST: Duration = Duration::from_millis(50);
 /// The weight of a new sample in the filter.
 const GAIN: f64 = 1.0 / 8.0;
@@ -59,7 +59,7 @@ impl Bandwidth {
         }
     }
 
-    /// So many bytes on the wire were acknowledged.
+    /// `bytes` bytes on the wire were acknowledged.
     pub(super) fn acknowledged(&mut self, bytes: f64, srtt: Duration, now: Time) {
         let Some(since) = self.since else { return self.begin(now) };
         self.acked += bytes;
@@ -92,7 +92,7 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(100);
 
-    /// `packets` of 1,500 bytes a round trip, for so many round trips, with this round-trip time.
+    /// `packets` of 1,500 bytes per round trip, for `count` round trips of this duration.
     fn rounds(estimate: &mut Bandwidth, begin: u64, count: u64, packets: u64, rtt: Duration) {
         for round in begin..begin + count {
             for packet in 1..=packets {

@@ -50,7 +50,7 @@ impl PacketPair {
         (self.sent, self.first) = (Some(now), None);
     }
 
-    /// The first packet of the pair, or the second, which has so many bytes, was answered.
+    /// The first packet of the pair was answered, or the second, which has `bytes` bytes.
     pub(super) fn answered(&mut self, second: bool, bytes: u32, now: Time) {
         match self.first.take() {
             _ if !second => self.first = Some(now),

@@ -7,7 +7,7 @@
 
 use crate::{Duration, Time};
 
-/// The largest round trip is kept for at least so long, and at most for twice as long.
+/// The largest round trip is kept for at least this time, and at most for twice this time.
 const KEPT: Duration = Duration::from_secs(10);
 
 /// The smallest and the largest round-trip time of a path.

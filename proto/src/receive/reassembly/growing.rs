@@ -2,7 +2,7 @@
 
 use crate::wire::chunk::Data;
 
-/// The memory of so many chunks is kept for the next message.
+/// The number of chunks whose memory is kept for the next message.
 const KEPT: usize = 64;
 
 /// The fragments of an ordered message from its first one on, without a gap and without the last one.

@@ -76,6 +76,7 @@ struct Page {
     places: [Option<Slot>; PLACES],
 }
 
+/// The number of SSNs on a page.
 const PLACES: usize = 32;
 
 fn page_of(stream: u16, ssn: Ssn) -> u32 {

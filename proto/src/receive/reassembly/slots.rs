@@ -7,8 +7,8 @@ use crate::wire::chunk::Data;
 /// Where a message lies: its index, plus one.
 pub(super) type Slot = NonZeroU32;
 
-/// Memory of so many slots is kept.
-const FEW: usize = 8;
+/// The number of slots whose memory is kept.
+const SLOTS_KEPT: usize = 8;
 
 /// Chunks with their positions.
 #[derive(Clone, Default, Debug)]
@@ -35,7 +35,7 @@ impl Slots {
         let message = self.held[index(slot)].take().expect("a slot in use");
         self.empty.push(slot);
         if self.empty.len() == self.held.len() {
-            if self.held.capacity() > FEW {
+            if self.held.capacity() > SLOTS_KEPT {
                 *self = Slots::default();
             }
             self.held.clear();

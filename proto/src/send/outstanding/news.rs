@@ -163,7 +163,7 @@ impl Outstanding {
         Some(PlainSack { path: id, result, user_bytes })
     }
 
-    /// Takes in a SACK that covers so many chunks. `reports`: the SACK itself, if its Gap Ack Blocks count.
+    /// Takes in a SACK that covers `covered` chunks. `reports`: the SACK itself, if its Gap Ack Blocks count.
     #[inline(never)]
     fn take_any(
         &mut self,

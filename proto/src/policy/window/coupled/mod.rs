@@ -106,7 +106,7 @@ fn make(coupling: Coupling, spec: &PolicySpec, config: &Config) -> Result<MakePa
 }
 
 impl Coupled {
-    /// Grows in congestion avoidance for so many acknowledged bytes.
+    /// Grows in congestion avoidance for this number of acknowledged bytes.
     fn grow(&mut self, bytes: u64, all: &[Sibling]) {
         let alone = 1.0 / self.standard.window as f64;
         let growth = Measured::own(all).map_or(alone, |own| (self.coupling.growth)(&own, all));
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
     use crate::{Duration, Time};
 
-    /// A path of so many bytes and milliseconds; the first of a list is the window's own.
+    /// A path with this window in bytes and this SRTT in milliseconds. The first of a list is the window's own.
     pub(super) fn path(window: u64, ms: u64) -> Sibling {
         let srtt = Some(Duration::from_millis(ms));
         Sibling { own: false, window, ssthresh: 0, flight: window, srtt, loss_distance: 0 }
