@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 
+/// The number of streams that are looked at together.
+const RUN: usize = 64;
+
 /// The numbers that are due on the streams in use.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Due<N> {
@@ -49,8 +52,18 @@ impl<N: Copy + Default + PartialEq> Due<N> {
         if !streams.is_empty() {
             return streams.iter().copied().collect();
         }
-        let zero = N::default();
-        let used = self.numbers.iter().enumerate().filter(|(_, number)| **number != zero);
-        used.map(|(stream, _)| stream as u16).chain(others).collect()
+        self.used().chain(others).collect()
+    }
+
+    /// The streams on which another number than zero is due. Runs of zeros are passed quickly: a peer can ask often.
+    fn used(&self) -> impl Iterator<Item = u16> {
+        let differs = |number: &N| *number != N::default();
+        // A fold, unlike `any`, compares several numbers at once.
+        let runs = self.numbers.chunks(RUN).enumerate();
+        let runs = runs.filter(move |(_, run)| run.iter().fold(false, |used, number| used | differs(number)));
+        runs.flat_map(move |(index, run)| {
+            let used = run.iter().enumerate().filter(move |(_, number)| differs(number));
+            used.map(move |(offset, _)| (index * RUN + offset) as u16)
+        })
     }
 }
