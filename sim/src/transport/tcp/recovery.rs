@@ -28,8 +28,9 @@ pub(super) struct Recovery {
     recover: u64,
     /// Whether the first segment is sent again regardless of the window.
     repair: bool,
-    /// Bytes that duplicate acknowledgements add to the window (RFC 6582, and limited transmit without SACK).
-    inflation: u64,
+    /// Bytes that duplicate acknowledgements add to the window (RFC 6582, and limited transmit without SACK). Partial acknowledgements
+    /// can make it negative if duplicates were lost.
+    inflation: i64,
     /// Bytes of limited transmit since the last new acknowledgement.
     limited: u64,
     /// A rescue retransmission may leave once more than what is below this number is acknowledged (RFC 6675 §4, RescueRxt).
@@ -58,7 +59,7 @@ impl Recovery {
         let duplicate = if sack { news.sacked > 0 } else { news.repeats };
         match self.phase {
             Phase::Fast if sack => self.find_lost(flight, news.now),
-            Phase::Fast if duplicate => self.inflation += flight.segment(),
+            Phase::Fast if duplicate => self.inflation += flight.segment() as i64,
             Phase::Open if duplicate => self.duplicate(flight, news, sack),
             Phase::Timeout if sack && duplicate => self.find_lost(flight, news.now),
             _ => {}
@@ -101,10 +102,9 @@ impl Recovery {
         let lost = flight.outstanding.first_is_lost();
         flight.note_marked(news.now, lost, Why::Missing);
         self.repair = true;
-        let acked = news.cumulative;
-        self.inflation = self.inflation.saturating_sub(acked);
-        if acked >= flight.segment() {
-            self.inflation += flight.segment();
+        self.inflation -= news.cumulative as i64;
+        if news.cumulative >= flight.segment() {
+            self.inflation += flight.segment() as i64;
         }
     }
 
@@ -112,11 +112,14 @@ impl Recovery {
     //= rfc6675#section-5
     fn duplicate(&mut self, flight: &mut Flight, news: &AckResult, sack: bool) {
         self.duplicates += 1;
-        let lost = sack && !flight.outstanding.find_lost(flight.segment()).is_empty();
-        if self.duplicates < DUP_THRESHOLD && !lost {
+        if sack {
+            self.find_lost(flight, news.now);
+        }
+        // The first segment may be known to be lost since before the last recovery ended.
+        if self.duplicates < DUP_THRESHOLD && !flight.outstanding.has_lost() {
             //= rfc3042#section-2
             if flight.config.limited_transmit && !sack {
-                self.inflation = u64::from(self.duplicates) * flight.segment();
+                self.inflation = i64::from(self.duplicates) * flight.segment() as i64;
             }
             return;
         }
@@ -135,11 +138,9 @@ impl Recovery {
         (self.rescue_after, self.restarted) = (flight.outstanding.first() + 1, false);
         flight.counts.fast_recoveries += 1;
         flight.cut(news.now, Loss::Missing, self.limited);
-        let lost = if sack { flight.outstanding.find_lost(flight.segment()) } else { 0..0 };
-        let first = flight.outstanding.first();
-        flight.outstanding.first_is_lost();
-        flight.note_marked(news.now, first..lost.end.max(first + 1), Why::Missing);
-        self.inflation = if sack { 0 } else { u64::from(DUP_THRESHOLD) * flight.segment() };
+        let lost = flight.outstanding.first_is_lost();
+        flight.note_marked(news.now, lost, Why::Missing);
+        self.inflation = if sack { 0 } else { i64::from(DUP_THRESHOLD) * flight.segment() as i64 };
         self.repair = true;
         flight.stop_timing();
         flight.restart_timer(news.now);
@@ -194,12 +195,18 @@ impl Recovery {
 
     /// Bytes of the window that are unused.
     fn room(&self, flight: &Flight) -> u64 {
-        (flight.cwnd() + self.inflation).saturating_sub(self.used(flight))
+        flight.cwnd().saturating_add_signed(self.inflation).saturating_sub(self.used(flight))
     }
 
-    /// The lost segment that is sent again next.
+    /// The lost segment that is sent again next. Outside recovery there is none: a loss that is known there begins a recovery with the
+    /// next duplicate, and that cuts the window.
+    //= rfc6675#section-5
     fn lost(&self, flight: &mut Flight) -> Option<u64> {
-        let again = self.phase == Phase::Timeout || flight.config.sack_blocks > 0;
+        let again = match self.phase {
+            Phase::Open => false,
+            Phase::Fast => flight.config.sack_blocks > 0,
+            Phase::Timeout => true,
+        };
         if again { flight.outstanding.next_lost() } else { None }
     }
 
@@ -208,7 +215,8 @@ impl Recovery {
         self.phase == Phase::Open && self.duplicates > 0 && !flight.config.limited_transmit
     }
 
-    /// Rules 3 and 4 of NextSeg: segments that are only probably lost, and one rescue retransmission.
+    /// Rules 3 and 4 of NextSeg: segments that are only probably lost, and one rescue retransmission. A segment that was sent again already
+    /// is not rescued: it is in flight.
     //= rfc6675#section-4
     fn beyond(&self, flight: &mut Flight) -> Option<Next> {
         if let Some(number) = flight.outstanding.next_gap() {
@@ -229,19 +237,21 @@ impl Recovery {
 
     /// The segment has left.
     pub(super) fn sent(&mut self, flight: &mut Flight, next: Next) {
-        let first = std::mem::replace(&mut self.repair, false);
+        let repairs = std::mem::replace(&mut self.repair, false);
         match next {
             Next::New if self.phase == Phase::Open && self.duplicates > 0 => self.limited += flight.segment(),
             Next::New => {}
             Next::Again(number, _) => {
-                if !first && flight.outstanding.sacked_end().is_none_or(|end| number >= end) {
-                    self.rescue_after = self.recover;
-                }
                 // It may have left for the first time in this recovery.
                 if let Some(end) = flight.outstanding.get(number).map(Sent::end) {
                     flight.stop_timing_of(end);
                 }
-                flight.outstanding.sent_again(number);
+                let beyond = flight.outstanding.sacked_end().is_none_or(|end| number >= end);
+                match self.phase == Phase::Fast && !repairs && beyond {
+                    // A rescue leaves HighRxt: if the segment turns out to be lost, it goes again.
+                    true => self.rescue_after = self.recover,
+                    false => flight.outstanding.sent_again(number),
+                }
             }
         }
     }

@@ -101,7 +101,7 @@ impl Sender {
             // Its window is full.
             Repair::Standard(recovery) if !idle && recovery.is_full(flight) => true,
             _ if flight.new_data().is_some() => false,
-            Repair::Standard(recovery) => recovery.is_open() && !flight.outstanding.has_lost(),
+            Repair::Standard(recovery) => recovery.is_open(),
             Repair::Sack1(_) => idle,
         }
     }

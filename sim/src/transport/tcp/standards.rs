@@ -1,10 +1,13 @@
 //! The requirements of the standards on a sender and a receiver, one by one. The tests observe which segments leave, and when.
 
-use anabranch_proto::Duration;
+use anabranch_proto::control::window::{Reno, Start};
+use anabranch_proto::{Duration, Time};
 
 use super::config::{TcpConfig, Variant};
 use super::segment::{TcpNote, Why};
+use super::sender::Sender;
 use super::tests::World;
+use super::window::Window;
 
 /// One hop of 8 Mbit/s and 20 ms. A segment of 1,000 bytes takes a millisecond, or 1.04 ms with its headers.
 const HOP: [(u64, u64); 1] = [(8_000_000, 20_000)];
@@ -36,7 +39,7 @@ fn again(world: &World) -> Vec<(f64, u64, Why)> {
     again.map(|sent| (seconds(sent.0), sent.1 / SEGMENT + 1, sent.2)).collect()
 }
 
-fn seconds(time: anabranch_proto::Time) -> f64 {
+fn seconds(time: Time) -> f64 {
     time.as_nanos() as f64 / 1e9
 }
 
@@ -207,6 +210,98 @@ fn the_rescue_waits_for_more_than_the_first_segment() {
         panic!("{again:?}")
     };
     assert!(second > first && rescue > second + 0.041, "{again:?}");
+}
+
+/// A sender alone, to which a test tells every acknowledgement.
+struct Told(Sender);
+
+impl Told {
+    /// A window of this number of segments without slow start, and so many segments of data.
+    fn new(variant: Variant, window: u64, data: u64) -> Self {
+        let config = segments(variant, window);
+        let start = Start { unit: SEGMENT, window: window * SEGMENT, ssthresh: window * SEGMENT };
+        let reno = Window::Bytes(Box::new(Reno::new(start, config.halving)));
+        let mut sender = Sender::new(config, reno, Duration::ZERO);
+        (sender.flight.written, sender.flight.admitted) = (data * SEGMENT, 1 << 30);
+        Told(sender)
+    }
+
+    /// What leaves now: segments, counted from 1, and whether they leave again.
+    fn leaves(&mut self) -> Vec<(u64, bool)> {
+        let pieces = std::iter::from_fn(|| self.0.poll(Time::ZERO));
+        pieces.map(|piece| (piece.start / SEGMENT + 1, piece.why != Why::New)).collect()
+    }
+
+    /// All segments up to `last` have arrived, and those of these ranges (first and last). Returns what leaves.
+    fn hears(&mut self, last: u64, beyond: &[(u64, u64)]) -> Vec<(u64, bool)> {
+        let blocks: Vec<_> = beyond.iter().map(|(from, to)| ((from - 1) * SEGMENT, to * SEGMENT)).collect();
+        self.0.acknowledged(Time::ZERO, (last * SEGMENT, (1 << 30) - last * SEGMENT), &blocks, true);
+        self.leaves()
+    }
+
+    /// Ten segments left, and 1 is lost. The recovery has begun and 13 to 16 have left in it.
+    fn in_recovery() -> Self {
+        let mut told = Told::new(Variant::Standard, 10, 1000);
+        assert_eq!(told.leaves().len(), 10);
+        assert_eq!(told.hears(0, &[(2, 2)]), [(11, false)]);
+        assert_eq!(told.hears(0, &[(2, 3)]), [(12, false)]);
+        assert_eq!(told.hears(0, &[(2, 4)]), [(1, true)]);
+        assert_eq!(told.hears(0, &[(2, 12)]), [13, 14, 15, 16].map(|segment| (segment, false)));
+        told
+    }
+}
+
+/// Segments 13 and 14 are known to be lost and have been sent again when the recovery ends. The next duplicate begins another recovery,
+/// without a second and a third one, also if it tells of no further loss: both left after the window had been cut.
+//= rfc6675#section-5
+#[test]
+fn a_loss_that_is_known_begins_a_recovery_with_the_first_duplicate() {
+    let mut told = Told::in_recovery();
+    assert_eq!(told.hears(0, &[(2, 12), (15, 16)]), [(17, false), (18, false)]);
+    assert_eq!(told.hears(0, &[(2, 12), (15, 17)]), [(13, true), (14, true), (19, false)]);
+    assert_eq!(told.hears(12, &[(15, 17)]), [(20, false)]);
+    assert_eq!(told.0.counts().fast_recoveries, 1);
+    assert_eq!(told.hears(12, &[(14, 17)])[0], (13, true));
+    assert_eq!(told.0.counts().fast_recoveries, 2);
+}
+
+/// The same segment, but the window has become so small that it could not be sent again in the recovery. It does not go again outside one.
+//= rfc6675#section-5
+#[test]
+fn nothing_goes_again_outside_a_recovery() {
+    let mut told = Told::in_recovery();
+    told.0.flight.window.restart(SEGMENT);
+    assert_eq!(told.hears(0, &[(2, 12), (14, 16)]), []);
+    assert_eq!(told.hears(12, &[(14, 16)]), [(17, false)]);
+    assert_eq!(told.hears(12, &[(14, 17)])[0], (13, true));
+    assert_eq!(told.0.counts().fast_recoveries, 2);
+}
+
+/// A rescue does not count as the retransmission of a lost segment: of 14 segments, 1 and 12 to 14 are lost. Segment 14 is rescued, in vain.
+/// When new data shows that all three are lost, all three go again.
+//= rfc6675#section-4
+#[test]
+fn a_rescued_segment_can_go_again() {
+    let mut told = Told::new(Variant::Standard, 20, 14);
+    assert_eq!(told.leaves().len(), 14);
+    assert_eq!(told.hears(0, &[(2, 11)]), [(1, true)]);
+    assert_eq!(told.hears(11, &[]), [(14, true)]);
+    told.0.flight.written += 4 * SEGMENT;
+    assert_eq!(told.leaves(), [15, 16, 17, 18].map(|segment| (segment, false)));
+    assert_eq!(told.hears(11, &[(15, 18)]), [12, 13, 14].map(|segment| (segment, true)));
+}
+
+/// Without SACK, a partial acknowledgement deflates the window by all that it acknowledges, also if duplicates were lost that would have
+/// inflated it. Of 14 segments 9 to 14 are in flight then, and the window is 6 + 3 − 8 + 1 of them.
+//= rfc6582#section-3.2
+#[test]
+fn a_partial_acknowledgement_deflates_the_window() {
+    let mut told = Told::new(Variant::NewReno, 12, 1000);
+    assert_eq!(told.leaves().len(), 12);
+    assert_eq!(told.hears(0, &[]), [(13, false)]);
+    assert_eq!(told.hears(0, &[]), [(14, false)]);
+    assert_eq!(told.hears(0, &[]), [(1, true)]);
+    assert_eq!(told.hears(8, &[]), [(9, true)]);
 }
 
 /// The first two duplicates send one new segment each, so that even a small window produces three duplicates.
