@@ -150,7 +150,7 @@ const KEYS: &[Key<Mptcp>] = &[
         name: "penalise",
         takes: "boolean",
         default: Unless::Value("false"),
-        doc: "Whether the subflow that keeps a buffer full has its congestion window halved, at most once a round trip.",
+        doc: "Whether the subflow that keeps a buffer full has its congestion window halved, at most once a round trip, and not while it repairs losses.",
         read: |mptcp, at| at.boolean().map(|on| mptcp.penalise = on),
     },
     Key {

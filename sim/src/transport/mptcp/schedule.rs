@@ -189,16 +189,18 @@ impl Connection {
         Some(self.give_piece(piece, path))
     }
 
-    /// Reduces the window of a subflow that keeps a buffer full, at most once in a round trip.
+    /// Reduces the window of a subflow that keeps a buffer full, at most once in a round trip, and not while it repairs losses.
     fn penalise(&mut self, now: Time, path: usize) {
-        let facts = self.subflows[path].tcp.path();
         if now < self.subflows[path].spared {
             return;
         }
-        self.subflows[path].spared = now + facts.srtt.unwrap_or(facts.rto);
         self.couple(path);
-        self.subflows[path].tcp.penalise(now);
-        self.subflows[path].news = News::All;
+        let subflow = &mut self.subflows[path];
+        if subflow.tcp.penalise(now) {
+            let facts = subflow.tcp.path();
+            subflow.spared = now + facts.srtt.unwrap_or(facts.rto);
+            subflow.news = News::All;
+        }
     }
 
     /// The window is closed and nothing is in flight: after a timeout, sends data that fits, or one byte beyond the window.

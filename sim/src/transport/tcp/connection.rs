@@ -246,9 +246,14 @@ impl Connection {
         self.sender.flight.own(false)
     }
 
-    /// Reduces the window as after a loss.
-    pub(crate) fn penalise(&mut self, now: Time) {
-        self.sender.flight.cut(now, Loss::Missing, 0);
+    /// Reduces the window as after a loss, unless a loss is being repaired: then the window has been cut already, and half of what is
+    /// outstanding can be more than the window. Returns whether it did.
+    pub(crate) fn penalise(&mut self, now: Time) -> bool {
+        let open = self.sender.is_open();
+        if open {
+            self.sender.flight.cut(now, Loss::Missing, 0);
+        }
+        open
     }
 
     /// The congestion window, in bytes.

@@ -186,6 +186,11 @@ impl Sack1 {
         self.pipe += 1;
     }
 
+    /// Whether nothing is being repaired.
+    pub(super) fn is_open(&self) -> bool {
+        !self.recovering && !self.timed_out
+    }
+
     /// Bytes in flight, for observers.
     pub(super) fn in_flight(&self, flight: &Flight) -> u64 {
         let first = flight.outstanding.first();

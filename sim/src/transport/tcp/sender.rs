@@ -106,6 +106,14 @@ impl Sender {
         }
     }
 
+    /// Whether nothing is being repaired.
+    pub(super) fn is_open(&self) -> bool {
+        match &self.repair {
+            Repair::Standard(recovery) => recovery.is_open(),
+            Repair::Sack1(sack1) => sack1.is_open(),
+        }
+    }
+
     /// Bytes in flight, as loss recovery counts them.
     pub(super) fn in_flight(&self) -> u64 {
         match &self.repair {

@@ -214,3 +214,17 @@ fn the_single_loss_of_2002() {
     let next = world.sent.iter().find(|sent| sent.0 > again[0].0).expect("it goes on");
     assert_eq!(next.1, 16 * 1448, "segment 17 is the first new one");
 }
+
+/// Half of the ten segments outstanding is more than the one segment that a timeout has left.
+#[test]
+fn a_penalty_never_enlarges_a_window() {
+    let lost: Vec<u64> = (1..=30).collect();
+    for (lost, penalised, left) in [(&lost[..], false, 1000), (&[], true, 5000)] {
+        let config = TcpConfig { initial_ssthresh: Some(10_000), ..Variant::Standard.defaults(1000) };
+        let mut world = World::new(&config, &SATELLITE, lost);
+        world.ends[0].write(10_000);
+        world.run(Duration::from_millis(if penalised { 800 } else { 3000 }));
+        assert_eq!(world.ends[0].penalise(world.now), penalised);
+        assert_eq!(world.ends[0].cwnd(), left);
+    }
+}
