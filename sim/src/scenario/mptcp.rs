@@ -107,7 +107,7 @@ const KEYS: &[Key<Mptcp>] = &[
         name: "path_manager",
         takes: "`\"one-per-interface\"` or `\"fullmesh\"`",
         default: Unless::Value("\"one-per-interface\""),
-        doc: "Which pairs of addresses have a subflow: one for each interface of the sender, or every pair with a route. The receiver announces its other addresses by ADD_ADDR.",
+        doc: "Which pairs of addresses have a subflow: one for each interface of the sender, or every pair with a route; 60 at most. The receiver announces its other addresses by ADD_ADDR.",
         read: |mptcp, at| {
             let mesh = at.one_of("choice", &["one-per-interface", "fullmesh"])? == "fullmesh";
             mptcp.path_manager = if mesh { PathManager::FullMesh } else { PathManager::OnePerInterface };

@@ -156,14 +156,14 @@ pub(super) const KEYS: &[Key<Tcp>] = &[
         name: "receive_window",
         takes: "size or packets",
         default: Unless::Text("`\"1 MiB\"`; in `sack1` `\"20 packets\"`"),
-        doc: "The receive buffer, which is also the largest advertised window: `\"64 KiB\"`, or `\"44 packets\"` of `segment_size`.",
+        doc: "The receive buffer, which is also the largest advertised window: `\"64 KiB\"`, or `\"44 packets\"` of `segment_size`; at most 1 GiB.",
         read: |tcp, at| window_size(at).map(|size| tcp.receive_window = Some(size)),
     },
     Key {
         name: "initial_window",
         takes: "size or packets",
         default: Unless::Text("ten segments (RFC 6928); in `sack1` `\"2 packets\"`"),
-        doc: "The initial congestion window.",
+        doc: "The initial congestion window, at most 1 GiB.",
         read: |tcp, at| window_size(at).map(|size| tcp.initial_window = Some(size)),
     },
     Key {

@@ -91,6 +91,7 @@ pub(crate) fn check(site: &Site<'_>, mptcp: &Mptcp, policies: &Policies) -> Resu
         () if config.tcp.initial_window < u64::from(config.tcp.segment_size) => {
             refused("initial_window", "it must admit at least one segment")
         }
+        () if config.tcp.initial_window > tcp::MOST_WINDOW => refused("initial_window", tcp::TOO_LARGE),
         () if config.tcp.rto_min > config.tcp.rto_max => refused("rto_min", "it must not exceed `rto_max`"),
         () if !config.backup.iter().all(known) => {
             refused("backup", "there is no such path; name its first link")

@@ -22,6 +22,9 @@ use crate::transport::{Routes, Site};
 
 /// The smallest send buffer.
 const LEAST_SEND_BUFFER: u64 = 1 << 20;
+/// The largest window in bytes: more cannot be announced.
+//= rfc7323#section-2.3
+pub(crate) const MOST_WINDOW: u64 = 1 << 30;
 
 /// The two ends of a flow. The sender is agent number `first`.
 pub(crate) fn agents(
@@ -77,6 +80,9 @@ pub(crate) fn agents(
     ])
 }
 
+/// Why a larger initial window is refused.
+pub(crate) const TOO_LARGE: &str = "it is at most 1 GiB, the largest window of a receiver";
+
 /// Checks that both ends can be built.
 pub(crate) fn check(site: &Site<'_>, tcp: &Tcp, policies: &Policies) -> Result<(), RunError> {
     let config = config(site, tcp);
@@ -90,9 +96,13 @@ pub(crate) fn check(site: &Site<'_>, tcp: &Tcp, policies: &Policies) -> Result<(
         _ if config.receive_window < u64::from(config.segment_size) => {
             refused("receive_window", "it must hold at least one segment")
         }
+        _ if config.receive_window > MOST_WINDOW => {
+            refused("receive_window", "it is at most 1 GiB, which is all that a receiver can announce")
+        }
         _ if config.initial_window < u64::from(config.segment_size) => {
             refused("initial_window", "it must admit at least one segment")
         }
+        _ if config.initial_window > MOST_WINDOW => refused("initial_window", TOO_LARGE),
         _ if config.rto_phase.is_some_and(|phase| phase >= config.rto_tick) => {
             refused("rto_phase", "it must be below `rto_tick`")
         }

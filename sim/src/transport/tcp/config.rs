@@ -94,8 +94,12 @@ impl Variant {
     /// first TCP agent gets this value: the second number of MRG32k3a with a seed of ones.
     pub fn phase(self, tick: Duration) -> Option<Duration> {
         match self {
-            Variant::Sack1 | Variant::Sack1Of2002 => Some(tick.mul_f64(0.555_880_715_863_723_7)),
-            Variant::Standard | Variant::NewReno => None,
+            Variant::Sack1 | Variant::Sack1Of2002 if !tick.is_zero() => {
+                // It stays below a tick, however short that is.
+                let most = tick.saturating_sub(Duration::from_nanos(1));
+                Some(tick.mul_f64(0.555_880_715_863_723_7).min(most))
+            }
+            _ => None,
         }
     }
 
@@ -158,5 +162,16 @@ fn sack1(segment_size: u32) -> TcpConfig {
         rto_tick: Duration::from_millis(10),
         recovery: RecoveryKind::Sack1,
         ..standard(segment_size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_begins_within_a_tick() {
+        let phase = |nanos| Variant::Sack1.phase(Duration::from_nanos(nanos)).map(|phase| phase.as_nanos());
+        assert_eq!([0, 1, 2, 10_000_000].map(phase), [None, Some(0), Some(1), Some(5_558_807)]);
     }
 }

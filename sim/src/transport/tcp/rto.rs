@@ -67,7 +67,7 @@ impl Rto {
         match self.clock {
             Clock::Exact(estimate) => estimate.map_or(Duration::ZERO, |estimate| estimate.rttvar),
             Clock::Ticks { tick, estimate, .. } => {
-                estimate.map_or(Duration::ZERO, |(_, variation)| tick * variation as u32 / 4)
+                estimate.map_or(Duration::ZERO, |(_, variation)| times(tick, variation) / 4)
             }
         }
     }
@@ -109,8 +109,8 @@ impl Rto {
                 let ticks = ((nanos(rtt) + started) / nanos(*tick)).max(1) as i64;
                 let (srtt, rttvar) = smoothed(*estimate, ticks);
                 *estimate = Some((srtt, rttvar));
-                self.current = *tick * (((rttvar << 3) + srtt) >> 3) as u32;
-                self.srtt = Some(*tick * srtt as u32 / 8);
+                self.current = times(*tick, ((rttvar << 3) + srtt) >> 3);
+                self.srtt = Some(times(*tick, srtt) / 8);
             }
         }
         self.bound();
@@ -152,6 +152,11 @@ fn smoothed(before: Option<(i64, i64)>, ticks: i64) -> (i64, i64) {
     let difference = ticks - (srtt >> 3);
     let change = difference.abs() - (rttvar >> 2);
     ((srtt + difference).max(1), (rttvar + change).max(1))
+}
+
+/// So many ticks.
+fn times(tick: Duration, ticks: i64) -> Duration {
+    Duration::from_nanos(nanos(tick).saturating_mul(ticks.unsigned_abs()))
 }
 
 fn nanos(duration: Duration) -> u64 {
@@ -201,5 +206,14 @@ mod tests {
         assert_eq!(rto.timeout(), ms(10) * (52 + 4 * 26));
         rto.measured(at(0), at(517));
         assert_eq!(rto.timeout(), ms(10) * (((78 << 3) + 416) >> 3));
+    }
+
+    /// Two seconds are 2·10⁹ ticks, more than 32 bits hold when they are counted in eighths.
+    #[test]
+    fn ticks_may_be_short() {
+        let config = TcpConfig { rto_tick: Duration::from_nanos(1), ..Variant::Sack1.defaults(1000) };
+        let mut rto = Rto::new(&config, Duration::ZERO);
+        rto.measured(at(0), at(2000));
+        assert_eq!((rto.timeout(), rto.srtt(), rto.rttvar()), (ms(6000), Some(ms(2000)), ms(1000)));
     }
 }
