@@ -11,8 +11,8 @@
 use super::open::{fallback, fastest};
 use super::{Ask, Choice, Route};
 use crate::path::PathView;
-use crate::policy::{Acked, PolicyError, PolicySpec, no_settings};
-use crate::{Config, Duration, Time};
+use crate::policy::{Acked, Loss, PolicyError, PolicySpec, no_settings};
+use crate::{Config, Duration, PathId, Time};
 
 #[derive(Clone, Debug)]
 struct Blest {
@@ -47,7 +47,7 @@ impl Blest {
         sent_meanwhile * self.lambda > left as f64
     }
 
-    /// Whether some path has a lower round-trip time than this one.
+    /// Whether some path that answers has a lower round-trip time than this one.
     fn is_slower(&self, index: usize) -> bool {
         let least = self.seen.iter().filter_map(|seen| seen.srtt).min();
         self.seen[index].srtt > least
@@ -79,6 +79,13 @@ impl Route for Blest {
             let change = if path.blocks > seen.blocks { 0.04 } else { -0.01 };
             self.lambda = (self.lambda + change).clamp(1.0, 1.3);
             self.seen[index] = Seen { srtt: path.srtt, at: acked.now, blocks: path.blocks };
+        }
+    }
+
+    /// A path that has failed is no faster path: its round-trip time counts again with its next acknowledgement.
+    fn lost(&mut self, path: PathId, loss: Loss) {
+        if let (Loss::Timeout, Some(seen)) = (loss, self.seen.get_mut(path.index())) {
+            seen.srtt = None;
         }
     }
 }
@@ -153,5 +160,13 @@ mod tests {
             route.acked(&blocked, &at(200 + 40 * ms));
         }
         assert_eq!(route.lambda, 1.0);
+        // Without the fast path the slow one is the fastest, and changes nothing.
+        let longer = PathView { blocks: Duration::from_millis(9), ..blocked };
+        route.lost(fast.id, Loss::Timeout);
+        route.acked(&longer, &at(9000));
+        assert_eq!(route.lambda, 1.0);
+        route.acked(&fast, &at(9010));
+        route.acked(&longer, &at(9100));
+        assert_eq!(route.lambda, 1.04);
     }
 }
