@@ -348,6 +348,12 @@ fn refused(text: &str, edits: &[&str]) -> (usize, String, String) {
 fn what_cannot_be_is_refused_with_line_key_and_fix() {
     let replaced = |from: &str, to: &str| TEXT.replace(from, to);
     let two = format!("{TEXT}[[node]]\nname = 'n'\nat = ['300 m', '0 m']\nchannels = ['air']\n");
+    let route = "[[route]]\nchannel = 'air'\nthrough = ['a0', 'a1']\n";
+    let power = |key: &str| {
+        let begin = TEXT.find("{ name").expect("it has a reception");
+        let end = TEXT.find(" }").expect("it ends") + 2;
+        TEXT.replace(&TEXT[begin..end], &format!("{{ name = 'power', {key} }}"))
+    };
     let cases: &[(String, usize, &str, &str)] = &[
         (replaced("hops = 1", "hops = 0"), 10, "chain.a.hops", "it must be 1 to"),
         (
@@ -375,6 +381,20 @@ fn what_cannot_be_is_refused_with_line_key_and_fix() {
         ),
         (replaced("cw_min = 31", "rate = '3 Mbit/s'"), 7, "channel.air.dcf.rate", "1, 2, 5.5, 11 Mbit/s"),
         (replaced("'60 s']", "'61 s']"), 2, "measure", "ends after the run"),
+        (
+            format!("{TEXT}{route}{route}"),
+            25,
+            "route.2.through",
+            "there is another route from `a0` to `a1` on channel `air`",
+        ),
+        (
+            power("propagation = 'free-space', height = '3 m'"),
+            5,
+            "channel.air.reception.height",
+            "set `propagation = \"two-ray\"`",
+        ),
+        (power("exponent = 4"), 5, "channel.air.reception.exponent", "for `\"log-distance\"` alone"),
+        (replaced("spacing = '300 m'", "spacing = '100000001 km'"), 11, "chain.a.spacing", "the most is"),
     ];
     for (text, line, key, part) in cases {
         let (found_line, found_key, told) = refused(text, &[]);

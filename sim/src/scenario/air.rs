@@ -26,7 +26,9 @@ pub(super) fn check(root: &At<'_>, scenario: &Scenario) -> Result<()> {
     for (at, channel) in tables("channel")?.iter().zip(&scenario.channels) {
         crowd(at, &lines, channel, scenario)?;
     }
-    tables("route")?.iter().zip(&scenario.routes).try_for_each(|(at, given)| route(at, given, scenario))?;
+    let routes = tables("route")?;
+    routes.iter().zip(&scenario.routes).try_for_each(|(at, given)| route(at, given, scenario))?;
+    ends_differ(&routes, scenario)?;
     match (root.get("measure"), scenario.measure, scenario.stop) {
         (Some(at), Some([_, end]), Some(stop)) if end > stop => {
             Err(at.error("this ends after the run").hint("let it end at `stop` at the latest"))
@@ -110,6 +112,19 @@ impl PlacedNodes<'_> {
         }
         Ok(())
     }
+}
+
+/// Of two routes between the same ends, one would not be used.
+fn ends_differ(tables: &[At<'_>], scenario: &Scenario) -> Result<()> {
+    let mut seen = BTreeSet::new();
+    for (at, super::Route { channel, through }) in tables.iter().zip(&scenario.routes) {
+        let (Some(from), Some(to)) = (through.first(), through.last()) else { continue };
+        if !seen.insert((channel, from, to)) {
+            let message = format!("there is another route from `{from}` to `{to}` on channel `{channel}`");
+            return Err(at.error_below("through", message).hint("give one of them"));
+        }
+    }
+    Ok(())
 }
 
 fn route(at: &At<'_>, given: &super::Route, scenario: &Scenario) -> Result<()> {

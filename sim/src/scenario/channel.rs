@@ -156,6 +156,22 @@ impl std::default::Default for Powers {
     }
 }
 
+impl Powers {
+    /// A key that has another value than its default although the propagation does not use it, and the propagation that does.
+    pub(crate) fn unused(&self) -> Option<(&'static str, &'static str)> {
+        let default = Powers::default();
+        match self.propagation {
+            Propagation::FreeSpace | Propagation::LogDistance if self.height != default.height => {
+                Some(("height", "two-ray"))
+            }
+            Propagation::FreeSpace | Propagation::TwoRay if self.exponent != default.exponent => {
+                Some(("exponent", "log-distance"))
+            }
+            _ => None,
+        }
+    }
+}
+
 pub(super) const CHANNEL_KEYS: &[Key<Channel>] = &[
     Key {
         name: "name",
@@ -205,7 +221,12 @@ fn reception(at: &At<'_>) -> Result<Reception> {
         _ => {
             let mut powers = Powers::default();
             fill(&mut powers, at, POWER_KEYS)?;
-            Ok(Reception::Power(powers))
+            match powers.unused() {
+                None => Ok(Reception::Power(powers)),
+                Some((key, user)) => Err(at
+                    .error_below(key, format!("`{key}` is for `\"{user}\"` alone"))
+                    .hint(format!("remove it, or set `propagation = \"{user}\"`"))),
+            }
         }
     }
 }
@@ -304,14 +325,14 @@ pub(super) const POWER_KEYS: &[Key<Powers>] = &[
         name: "height",
         takes: "length",
         default: Default::Value("\"1.5 m\""),
-        doc: "The height of the antennas above the ground, for `\"two-ray\"`.",
+        doc: "The height of the antennas above the ground, for `\"two-ray\"` alone.",
         read: |powers, at| at.length().map(|metres| powers.height = metres),
     },
     Key {
         name: "exponent",
         takes: "number",
         default: Default::Value("3.0"),
-        doc: "For `\"log-distance\"`.",
+        doc: "The exponent of `\"log-distance\"`, for that alone.",
         read: |powers, at| at.fraction(1.0..=10.0).map(|exponent| powers.exponent = exponent),
     },
     Key {

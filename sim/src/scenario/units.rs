@@ -112,7 +112,8 @@ pub(crate) const LENGTH: Dimension = Dimension {
     units: &[("mm", 1), ("cm", 10), ("m", 1_000), ("km", 1_000_000)],
     slips: &[("metre", "m"), ("metres", "m"), ("meter", "m"), ("meters", "m"), ("kilometres", "km")],
     smallest: "mm",
-    most: u64::MAX,
+    // 100 million kilometres. So the place of the last node of a chain still counts in millimetres.
+    most: 100_000_000_000_000,
     example: "300 m",
 };
 

@@ -375,6 +375,9 @@ fn every_key_is_consulted() {
                 "channel.c.name" => {
                     vec!["chain.a.channels=['other']".to_owned(), "route.1.channel=other".to_owned()]
                 }
+                "channel.p.reception.exponent" => {
+                    vec!["channel.p.reception.propagation=log-distance".to_owned()]
+                }
                 "channel.c.dcf.timing" => {
                     ["rate", "control_rate"].map(|key| format!("channel.c.dcf.{key}=6 Mbit/s")).into()
                 }

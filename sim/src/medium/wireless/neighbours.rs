@@ -146,7 +146,8 @@ impl Cells {
     /// The stations in the square of a position and in the eight squares around it.
     fn around(&self, place: [f64; 2]) -> impl Iterator<Item = StationId> {
         let [x, y] = self.square(place);
-        let squares = (x - 1..=x + 1).flat_map(move |x| (y - 1..=y + 1).map(move |y| [x, y]));
+        let beside = |place: i64| place.saturating_sub(1)..=place.saturating_add(1);
+        let squares = beside(x).flat_map(move |x| beside(y).map(move |y| [x, y]));
         squares.filter_map(|square| self.squares.get(&square)).flatten().copied()
     }
 }
@@ -192,6 +193,12 @@ mod tests {
                 |other: &StationId| *other != station && distance(*place, places[*other as usize]) <= 812.0;
             assert_eq!(found, (0..300).filter(near).collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn a_place_may_be_anywhere() {
+        let neighbours = Neighbours::new(&[[1e300, 0.0], [-1e300, 1e300], [0.0, 0.0]], &paper());
+        assert!((0..3).all(|station| neighbours.list(station).is_empty()));
     }
 
     #[test]

@@ -35,7 +35,8 @@ pub(super) fn put(channel: usize, frame: &RadioFrame, datagram: &[u8], out: &mut
         FrameKind::Data => 0x08,
     };
     out.put_u8(kind);
-    out.put_u8(if frame.retry { RETRY } else { 0 });
+    // Control frames never have this bit (IEEE 802.11-1999, 7.1.3.1.5), not even an RTS that is sent again.
+    out.put_u8(if frame.retry && frame.kind == FrameKind::Data { RETRY } else { 0 });
     out.put_u16_le((frame.duration / 1000).min(0x7fff) as u16);
     out.put_slice(&address(channel, frame.to));
     if matches!(frame.kind, FrameKind::Rts | FrameKind::Data) {
@@ -122,6 +123,7 @@ mod tests {
             let mut out = BytesMut::new();
             assert_eq!(put(0, &frame(kind, size), &[], &mut out), 14 + size as usize);
             assert_eq!(out.len(), 14 + size as usize);
+            assert_eq!(out[15], 0, "a control frame has no flag of a retransmission");
         }
     }
 

@@ -21,7 +21,14 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), RunError> {
         let parameters = dcf(&channel.dcf).and_then(|()| reception(&channel.reception));
         at(Item::Channel(channel.name.clone()), parameters.and_then(|()| crowd(channel, scenario)))?;
     }
-    scenario.routes.iter().try_for_each(|given| route(given, scenario))
+    let mut ends = BTreeSet::new();
+    for given in &scenario.routes {
+        route(given, scenario)?;
+        if !ends.insert((&given.channel, given.through.first(), given.through.last())) {
+            at(Item::Channel(given.channel.clone()), Err(("name", "two of its routes have the same ends")))?;
+        }
+    }
+    Ok(())
 }
 
 fn place(station: &Station, scenario: &Scenario) -> Judgement {
@@ -63,6 +70,9 @@ fn reception(reception: &Reception) -> Judgement {
             "reception",
             "its frequency and height are above zero, its exponent from 1 to 10, its powers finite",
         )),
+        Reception::Power(powers) if powers.unused().is_some() => {
+            Err(("reception", "its height is for two-ray propagation alone, its exponent for log-distance"))
+        }
         _ => Ok(()),
     }
 }
