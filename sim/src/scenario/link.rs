@@ -55,7 +55,7 @@ pub(super) const KEYS: &[Key<Draft>] = &[
     },
     Key {
         name: "jitter",
-        takes: "duration, or `[there, back]`",
+        takes: "duration, or `[forward, backward]`",
         default: Default::Value("\"0 ms\""),
         doc: "The largest additional delay of a packet. The delay of each packet is drawn uniformly from the run's seed.",
         read: |draft, at| at.pair(At::duration).map(|jitter| draft.link.jitter = jitter),
@@ -64,7 +64,7 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         name: "reorder",
         takes: "boolean",
         default: Default::Value("false"),
-        doc: "Whether jitter may change the order of packets. Otherwise a packet arrives no earlier than the one before it.",
+        doc: "Whether jitter may change the order of packets; without jitter it has no effect. Otherwise a packet arrives no earlier than the one before it.",
         read: |draft, at| at.boolean().map(|reorder| draft.link.reorder = reorder),
     },
     Key {
@@ -76,7 +76,7 @@ pub(super) const KEYS: &[Key<Draft>] = &[
     },
     Key {
         name: "mark",
-        takes: "size or `\"off\"`; or two",
+        takes: "size or `\"off\"`, or `[forward, backward]`",
         default: Default::Value("\"off\""),
         doc: "The queue length from which packets are marked (ECN) if their flow allows it (`[flow.sctp]` `ecn`).",
         read: |draft, at| at.pair(mark).map(|mark| draft.link.mark = mark),
@@ -262,14 +262,14 @@ pub(super) const CHANGE_KEYS: &[Key<Change>] = &[
     },
     Key {
         name: "mark",
-        takes: "size or `\"off\"`; or two",
+        takes: "size or `\"off\"`, or `[forward, backward]`",
         default: Default::Text("as before"),
         doc: "The new queue length from which packets are marked.",
         read: |change, at| at.pair(mark).map(|mark| change.mark = Some(mark)),
     },
     Key {
         name: "jitter",
-        takes: "duration, or `[there, back]`",
+        takes: "duration, or `[forward, backward]`",
         default: Default::Text("as before"),
         doc: "The new largest additional delay, for packets that leave after the change.",
         read: |change, at| at.pair(At::duration).map(|jitter| change.jitter = Some(jitter)),

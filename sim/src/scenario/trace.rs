@@ -3,6 +3,8 @@
 //! A trace is either a list of delivery opportunities, as Mahimahi records them, or samples of rate, delay and loss over
 //! time. Both repeat when they end.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -139,7 +141,7 @@ impl Trace {
                         Interpolation::Step => pair[0].rate,
                         Interpolation::Linear => pair[1].rate,
                     };
-                    (pair[0].rate + end) as f64 / 2.0 * (pair[1].time - pair[0].time).as_secs_f64()
+                    (pair[0].rate as f64 + end as f64) / 2.0 * (pair[1].time - pair[0].time).as_secs_f64()
                 })
                 .sum(),
         };
@@ -363,7 +365,10 @@ fn load(at: &At<'_>) -> Result<Trace> {
     if size > LARGEST_FILE {
         return Err(unreadable(format!("it has {size} bytes, at most {LARGEST_FILE} are read")));
     }
-    let text = std::fs::read_to_string(&path).map_err(|error| unreadable(error.kind().to_string()))?;
+    // Not every file says how large it is.
+    let mut text = String::new();
+    let read = File::open(&path).and_then(|file| file.take(LARGEST_FILE).read_to_string(&mut text));
+    read.map_err(|error| unreadable(error.kind().to_string()))?;
     Trace::read(&text).map_err(|bad| at_fault(at, &path, &bad))
 }
 
@@ -430,6 +435,15 @@ mod tests {
         assert_eq!(error("time,speed\n0,1\n").line, 1);
         assert_eq!(error("time,rate\n0,-1\n").message, "`rate` is not a number of bit/s");
         assert_eq!(error("time,rate\n0,0\n1,5\n").message, "the rate is never above zero");
+    }
+
+    #[test]
+    fn the_highest_rate_has_a_mean() {
+        let row =
+            |seconds| Sample { time: Duration::from_secs(seconds), rate: u64::MAX, delay: None, loss: None };
+        let rows = vec![row(0), row(1)];
+        let trace = Trace::Samples { rows, interpolation: Interpolation::Step };
+        assert_eq!(trace.mean_rate(), u64::MAX);
     }
 
     #[test]

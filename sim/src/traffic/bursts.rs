@@ -14,7 +14,7 @@ use crate::scenario::Times;
 pub(crate) struct Bursts {
     start: Time,
     on: Times,
-    off: Times,
+    off: Pause,
     /// Nanoseconds between two packets of a burst.
     spacing: f64,
     chance: Sequence,
@@ -24,17 +24,26 @@ pub(crate) struct Bursts {
     last: f64,
 }
 
+/// What precedes a burst.
+#[derive(Debug)]
+enum Pause {
+    /// An off time.
+    Off(Times),
+    /// The exponential gap of a Poisson process with this mean in nanoseconds. The mean of a fast process is no whole number of them.
+    Poisson(f64),
+}
+
 impl Bursts {
     /// A source that begins at `start` with an off time.
     pub(crate) fn new(start: Time, [on, off]: [Times; 2], spacing: f64, chance: Sequence) -> Self {
-        Bursts { start, on, off, spacing, chance, left: 0, last: 0.0 }
+        Bursts { start, on, off: Pause::Off(off), spacing, chance, left: 0, last: 0.0 }
     }
 
     /// A Poisson process that begins at `start`. `spacing` is the mean time between two packets in nanoseconds.
     pub(crate) fn poisson(start: Time, spacing: f64, chance: Sequence) -> Self {
-        // Every packet is a burst of its own after an exponential pause.
-        let pause = Times::Exponential(Duration::from_nanos((spacing + 0.5) as u64));
-        Bursts::new(start, [Times::Fixed(Duration::ZERO), pause], 0.0, chance)
+        // Every packet is a burst of its own.
+        let (on, off) = (Times::Fixed(Duration::ZERO), Pause::Poisson(spacing));
+        Bursts { start, on, off, spacing: 0.0, chance, left: 0, last: 0.0 }
     }
 
     /// When the next packet leaves.
@@ -43,7 +52,10 @@ impl Bursts {
             let on = draw(&self.on, &mut self.chance);
             // Without spacing, a burst is one packet.
             self.left = if self.spacing > 0.0 { ((on / self.spacing + 0.5) as u64).max(1) } else { 1 };
-            self.last += draw(&self.off, &mut self.chance);
+            self.last += match &self.off {
+                Pause::Off(off) => draw(off, &mut self.chance),
+                Pause::Poisson(mean) => exponential(*mean, &mut self.chance),
+            };
         }
         self.left -= 1;
         self.last += self.spacing;
@@ -56,12 +68,16 @@ fn draw(times: &Times, chance: &mut Sequence) -> f64 {
     let nanos = |mean: Duration| mean.as_nanos() as f64;
     match *times {
         Times::Fixed(time) => nanos(time),
-        Times::Exponential(mean) => -nanos(mean) * libm::log(1.0 - chance.uniform()),
+        Times::Exponential(mean) => exponential(nanos(mean), chance),
         Times::Pareto { mean, shape } => {
             let least = nanos(mean) * (shape - 1.0) / shape;
             least / libm::pow(1.0 - chance.uniform(), 1.0 / shape)
         }
     }
+}
+
+fn exponential(mean: f64, chance: &mut Sequence) -> f64 {
+    -mean * libm::log(1.0 - chance.uniform())
 }
 
 #[cfg(test)]
@@ -96,6 +112,16 @@ mod tests {
         // Of an exponential gap, e^-1 are longer than the mean.
         let longer = gaps.iter().filter(|gap| **gap > 1.0).count() as f64 / gaps.len() as f64;
         assert!((longer - 0.3679).abs() < 0.005, "{longer}");
+    }
+
+    /// 44 bytes at 100 Gbit/s follow each other after 3.52 ns, and not after 3 or 4.
+    #[test]
+    fn a_fast_poisson_process_has_its_mean() {
+        for spacing in [3.52, 0.25] {
+            let mut source = Bursts::poisson(Time::ZERO, spacing, Sequence::new(1, "x"));
+            let last = (0..100_000).map(|_| source.next().as_nanos()).last().expect("there are some");
+            assert!((last as f64 / 1e5 / spacing - 1.0).abs() < 0.01, "{last} ns for {spacing} ns each");
+        }
     }
 
     #[test]
