@@ -39,7 +39,6 @@ use crate::medium::wireless::{Channel, Fate};
 use crate::network::RADIO;
 use crate::network::radios::RadioHop;
 use crate::observe::observed::Observed;
-use crate::observe::trace::Side;
 use crate::transport::{Agent, Frame, Output, Stage};
 use agenda::{Agenda, Entity, Turn};
 use ahead::Ahead;
@@ -111,6 +110,8 @@ pub(crate) struct Engine<'a, A, M = Channel<Frame>> {
 
 impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
     pub(crate) fn new(parts: Parts<'a, A, M>) -> Self {
+        let sides = parts.sides();
+        let flow_of = sides.iter().map(|(flow, _)| *flow).collect();
         let Parts {
             links,
             channels,
@@ -124,14 +125,6 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
             batches,
             extra_polls,
         } = parts;
-        let numbered = flows.iter().enumerate();
-        let flow_of: Vec<_> =
-            numbered.flat_map(|(flow, parts)| parts.agents.clone().map(move |_| flow)).collect();
-        let side = |agent: usize, flow: usize| match agent == flows[flow].agents.start {
-            true => (flow, Side::Client),
-            false => (flow, Side::Server),
-        };
-        let sides = flow_of.iter().enumerate().map(|(agent, flow)| side(agent, *flow)).collect();
         let certain = show::certain(&links, &changes);
         let observed = observer.map(|observer| Observed::new(observer, sides, &routes, batches, certain));
         let others = links.len() + agents.len() + 2;
@@ -165,14 +158,19 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
             observed,
             extra_polls,
         };
-        if engine.observed.is_some() {
-            engine.channels.iter_mut().for_each(Medium::keep_shown);
-        }
-        engine.agenda.keep_apart(engine.components());
-        engine.await_pause();
-        engine.await_change();
-        (0..engine.agents.len()).for_each(|agent| engine.await_agent(agent, Time::ZERO));
+        engine.prepare();
         engine
+    }
+
+    /// Puts the first events into the agenda.
+    fn prepare(&mut self) {
+        if self.observed.is_some() {
+            self.channels.iter_mut().for_each(Medium::keep_shown);
+        }
+        self.agenda.keep_apart(self.components());
+        self.await_pause();
+        self.await_change();
+        (0..self.agents.len()).for_each(|agent| self.await_agent(agent, Time::ZERO));
     }
 
     /// Runs until the next pause, until every awaited flow is over, until no event is left, or until `stop`. `watch`

@@ -7,7 +7,7 @@ use anabranch_proto::Time;
 use crate::medium::wire::{Alteration, Direction};
 use crate::medium::wireless::Channel;
 use crate::network::radios::RadioHop;
-use crate::observe::trace::Observer;
+use crate::observe::trace::{Observer, Side};
 use crate::transport::Frame;
 
 /// A link direction becomes different.
@@ -37,6 +37,18 @@ pub(crate) struct Parts<'a, A, M = Channel<Frame>> {
     /// Whether the observer takes many records together.
     pub(crate) batches: bool,
     pub(crate) extra_polls: bool,
+}
+
+impl<A, M> Parts<'_, A, M> {
+    /// By agent: its flow, and its end of it.
+    pub(super) fn sides(&self) -> Vec<(usize, Side)> {
+        let side = |agent: usize, first: usize| if agent == first { Side::Client } else { Side::Server };
+        let of_flow = |(flow, parts): (usize, &FlowParts)| {
+            let first = parts.agents.start;
+            parts.agents.clone().map(move |agent| (flow, side(agent, first)))
+        };
+        self.flows.iter().enumerate().flat_map(of_flow).collect()
+    }
 }
 
 /// A flow as the engine knows it.

@@ -49,7 +49,7 @@ pub(crate) struct Agenda {
     waiting: Vec<(Place, Turn)>,
     /// The events before the horizon, the earliest last.
     front: Vec<Event>,
-    /// The others.
+    /// The events from the horizon on.
     back: Tournament,
     horizon: (u64, Turn),
     /// How far the horizon is moved beyond the earliest event when the front is empty, as a difference of keys.

@@ -29,11 +29,11 @@ enum Rule {
         numbers: Vec<u64>,
         past: usize,
     },
-    /// The natural logarithm of the probability that a bit is right; the size that was asked for last, and its
-    /// threshold.
     Bits {
+        /// The natural logarithm of the probability that a bit is right.
         right: f64,
-        like: (u32, u64),
+        /// The size of the last packet, and its threshold.
+        last: (u32, u64),
         draws: Box<Draws>,
     },
     Every(u64),
@@ -83,7 +83,7 @@ impl Losses {
             }
             Loss::Listed(numbers) => Rule::Listed { numbers: numbers.clone(), past: 0 },
             Loss::Bits(wrong) => {
-                Rule::Bits { right: libm::log1p(-wrong), like: (0, 0), draws: Box::new(draws()) }
+                Rule::Bits { right: libm::log1p(-wrong), last: (0, 0), draws: Box::new(draws()) }
             }
             Loss::Every(n) => Rule::Every(*n),
             Loss::Gilbert { good, bad, to_bad, to_good } => Rule::Gilbert(Box::new(Gilbert {
@@ -129,13 +129,13 @@ impl Losses {
             Rule::None => false,
             Rule::Random { below, draws } => draws.nth(number - 1) < *below,
             Rule::Listed { numbers, past } => listed(numbers, past, number),
-            Rule::Bits { right, like, draws } => {
-                if like.0 != frame.size {
+            Rule::Bits { right, last, draws } => {
+                if last.0 != frame.size {
                     // A packet is lost if any of its bits is wrong: 1 - (1 - p)^bits.
                     let lost = -libm::expm1(f64::from(frame.size) * 8.0 * *right);
-                    *like = (frame.size, threshold(lost));
+                    *last = (frame.size, threshold(lost));
                 }
-                draws.nth(number - 1) < like.1
+                draws.nth(number - 1) < last.1
             }
             Rule::Every(n) => number.is_multiple_of(*n),
             Rule::Gilbert(chain) => {

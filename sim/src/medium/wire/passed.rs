@@ -8,7 +8,7 @@ use crate::engine::agenda::Turn;
 /// The packets that passed, until they have arrived at the end of the link.
 #[derive(Default, Debug)]
 pub(super) struct Passed {
-    /// In the order in which they arrive; the first of them may have arrived already.
+    /// In the order of arrival; the first of them may have arrived already.
     all: Vec<Pass>,
     /// How many of them, from the first, have left the queue.
     left: usize,
@@ -17,7 +17,7 @@ pub(super) struct Passed {
 /// The memory begins with so many places.
 const FEW: usize = 16;
 
-/// One of them.
+/// A packet that passed.
 #[derive(Debug)]
 pub(crate) struct Pass {
     pub(crate) transit: Transit,

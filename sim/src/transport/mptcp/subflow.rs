@@ -189,7 +189,7 @@ impl Subflow {
         if self.backup && regular && self.works() { PathState::Unconfirmed } else { self.state }
     }
 
-    /// It was closed, lost or dropped.
+    /// Ends it: it was closed, lost or dropped.
     pub(super) fn end(&mut self) {
         (self.stage, self.news) = (Stage::Over, News::All);
     }

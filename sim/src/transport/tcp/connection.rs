@@ -162,7 +162,7 @@ impl Connection {
         self.sender.flight.closing = true;
     }
 
-    /// Whether it was told so.
+    /// Whether it was told that no more data follows.
     pub(crate) fn is_closing(&self) -> bool {
         self.sender.flight.closing
     }

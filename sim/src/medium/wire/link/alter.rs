@@ -53,14 +53,14 @@ impl Direction {
             self.reschedule(now);
         }
         self.up = alteration.up.unwrap_or(self.up);
-        self.sort();
+        self.classify();
         if self.up { Vec::new() } else { self.lose_all(now) }
     }
 
     /// Computes the departures of all packets in the queue again after a change of rate or delay. The packet that is being sent
     /// keeps its departure.
     fn reschedule(&mut self, now: Time) {
-        self.like = (0, 0);
+        self.last_sending = (0, 0);
         let gone = self.left.checked_sub(1).map(|last| &self.fifo[last]);
         // Without any, all packets before this have left and arrived: RED asks since when the link is idle.
         let before = (self.last.0.min(now), self.last.1.min(now));
@@ -83,7 +83,7 @@ impl Direction {
     /// Replaces the management of the queue. Packets that waited in CoDel are sent after those already in the FIFO.
     fn manage(&mut self, now: Time, management: Option<Box<Management>>) {
         let before = std::mem::replace(&mut self.management, management);
-        self.sort();
+        self.classify();
         if let Some(Management::Codel(mut codel)) = before.map(|before| *before) {
             codel.clear().for_each(|(carried, _)| self.send(now, carried));
         }

@@ -1,10 +1,10 @@
 //! A link direction: rate, delay, a queue, losses.
 //!
 //! A packet costs one event; on a link with CoDel or with jitter that may reorder packets, it costs two. When a packet is offered, its
-//! departure can be computed: it begins when the packet before it has departed (or now), and takes size / rate. It arrives one delay later. So a link is one FIFO of packets that wait, are being
-//! sent, or are in flight, and the agenda holds only the arrival of the first packet. The departures also tell how full the
-//! queue is: a packet whose departure is now has left. When the delay of a link becomes shorter, the next packets arrive together with
-//! the packet before them.
+//! departure can be computed: its transmission begins when the packet before it has departed (or now), and takes size / rate. It arrives
+//! one delay later. So a link is one FIFO of packets that wait, are being sent, or are in flight, and the agenda holds only the arrival
+//! of the first packet. The departures also tell how full the queue is: a packet whose departure is now has left. When the delay of a
+//! link becomes shorter, the next packets arrive together with the packet before them.
 //!
 //! A packet need not be an event on every link of its route. If all packets of a link come from one other link, they *pass* that
 //! other link: the engine offers them to the next link as soon as their departure is known, and the link that they pass keeps only
@@ -50,9 +50,9 @@ pub(crate) struct Direction {
     /// Whether the arrival of a packet depends only on the packets before it: the link has no queue management, no jitter and no
     /// recorded rate.
     plain: bool,
-    /// A packet of at most this size is neither too large for the link and its empty queue, nor dropped because the link is down, nor
-    /// marked if the queue is empty, nor does anything but the packets before it decide when it arrives. 0: none.
-    surely: u32,
+    /// The size up to which the fate of a packet depends only on losses and on the packets before it: it is neither too large for the link
+    /// and its empty queue, nor dropped because the link is down, nor marked if the queue is empty, and the link is `plain`. 0: of none.
+    predictable_size: u32,
     /// Packets that pass. All of them were offered before those in the FIFO.
     passed: Passed,
     fifo: VecDeque<Carried>,
@@ -67,7 +67,7 @@ pub(crate) struct Direction {
     mark: u64,
     /// The size of the last packet and its transmission time in nanoseconds. Most packets have the size of the one before, which
     /// saves a division.
-    like: (u32, u64),
+    last_sending: (u32, u64),
     losses: Losses,
     /// `None`: drop-tail.
     management: Option<Box<Management>>,
@@ -138,13 +138,13 @@ impl Direction {
             mtu: u32::MAX,
             up,
             plain: true,
-            surely: 0,
+            predictable_size: 0,
             passed: Passed::default(),
             fifo: VecDeque::new(),
             left: 0,
             leaves: Time::NEVER,
             last: (Time::ZERO, Time::ZERO),
-            like: (0, 0),
+            last_sending: (0, 0),
             queue: Occupancy::new(queue.limit()),
             mark: u64::MAX,
             losses,
@@ -153,39 +153,39 @@ impl Direction {
             counters: Counters::default(),
             rates: vec![(Time::ZERO, rate)],
         }
-        .sorted()
+        .classified()
     }
 
     /// The same direction; packets that can be marked are marked while the queue holds at least so many bytes.
     pub(crate) fn marking(self, mark: Option<u64>) -> Self {
-        Direction { mark: mark.unwrap_or(u64::MAX), ..self }.sorted()
+        Direction { mark: mark.unwrap_or(u64::MAX), ..self }.classified()
     }
 
     /// The same direction with jitter: each packet is delayed further by a draw of its own.
     pub(crate) fn jittering(self, jitter: Option<Jitter>) -> Self {
-        Direction { jitter: jitter.map(Box::new), ..self }.sorted()
+        Direction { jitter: jitter.map(Box::new), ..self }.classified()
     }
 
     /// The same direction with a recorded rate.
     pub(crate) fn traced(self, traced: Option<Traced>) -> Self {
-        Direction { traced: traced.map(Box::new), ..self }.sorted()
+        Direction { traced: traced.map(Box::new), ..self }.classified()
     }
 
     /// The same direction with this queue management.
     pub(crate) fn managed(self, management: Option<Box<Management>>) -> Self {
-        Direction { management, ..self }.sorted()
+        Direction { management, ..self }.classified()
     }
 
-    fn sorted(mut self) -> Self {
-        self.sort();
+    fn classified(mut self) -> Self {
+        self.classify();
         self
     }
 
-    /// Computes `plain` and `surely` again.
-    fn sort(&mut self) {
+    /// Computes `plain` and `predictable_size` again.
+    fn classify(&mut self) {
         self.plain = self.management.is_none() && self.jitter.is_none() && self.traced.is_none();
-        let sure = self.plain && self.up && self.mark > 0;
-        self.surely = if sure { self.mtu.min(self.queue.largest()) } else { 0 };
+        let predictable = self.plain && self.up && self.mark > 0;
+        self.predictable_size = if predictable { self.mtu.min(self.queue.largest()) } else { 0 };
     }
 
     /// Offers a packet. Losses are drawn first: a lost packet takes no place in the queue.
@@ -219,20 +219,16 @@ impl Direction {
     }
 
     /// Whether the queue, with every packet counted that was in it when it was last looked at, admits this one, has been
-    /// longer, and marks nothing. Then it makes no difference which packets have left since. Otherwise those leave that
-    /// are due at `now`.
+    /// longer, and marks nothing. Then it makes no difference which packets have left since.
     #[inline(always)]
-    fn has_ample_room(&mut self, now: Time, size: u32) -> bool {
-        let ample = self.queue.has_been_longer(size) && self.queue.bytes() < self.mark;
-        if !ample {
-            cold_path();
-            self.catch_up(now);
-        }
-        ample
+    fn has_room_even_if_none_left(&self, size: u32) -> bool {
+        self.queue.has_been_longer(size) && self.queue.bytes() < self.mark
     }
 
-    /// Whether the queue, as it is, admits a packet of this size without marking it.
-    fn has_room(&self, size: u32) -> bool {
+    /// Whether the queue admits a packet of this size without marking it, after those have left that are due at `now`.
+    #[cold]
+    fn has_room_at(&mut self, now: Time, size: u32) -> bool {
+        self.catch_up(now);
         self.queue.admits(size) && self.queue.bytes() < self.mark
     }
 
@@ -247,7 +243,7 @@ impl Direction {
     /// [`Transit`].
     #[inline(always)]
     pub(crate) fn accept(&mut self, at: Time, came: Turn, size: u32) -> Option<Transit> {
-        if size > self.surely || !self.losses.spares(self.counters.offered + 1) {
+        if size > self.predictable_size || !self.losses.spares(self.counters.offered + 1) {
             return None;
         }
         let most = self.queue.most();
@@ -259,7 +255,7 @@ impl Direction {
             self.leaves = later(at, self.sending(size));
             self.leaves
         } else {
-            if !self.has_ample_room(at, size) && !self.has_room(size) {
+            if !self.has_room_even_if_none_left(size) && !self.has_room_at(at, size) {
                 return None;
             }
             self.queue.enter(size);
@@ -518,10 +514,10 @@ impl Direction {
     /// The transmission time of `size` bytes in nanoseconds, rounded down. It cannot overflow: packets have at most 64 KiB and
     /// some headers.
     fn sending(&mut self, size: u32) -> u64 {
-        if self.like.0 != size {
-            self.like = (size, u64::from(size) * 8_000_000_000 / self.rate);
+        if self.last_sending.0 != size {
+            self.last_sending = (size, u64::from(size) * 8_000_000_000 / self.rate);
         }
-        self.like.1
+        self.last_sending.1
     }
 }
 
