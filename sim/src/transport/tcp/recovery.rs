@@ -29,7 +29,8 @@ pub(super) struct Recovery {
     /// Whether the first segment is sent again regardless of the window.
     repair: bool,
     /// Bytes that duplicate acknowledgements add to the window (RFC 6582, and limited transmit without SACK). Partial acknowledgements
-    /// can make it negative if duplicates were lost.
+    /// can make it negative: fewer duplicates come than segments arrive if some were lost, or if the first segment behind the hole also
+    /// ended the delay of an acknowledgement.
     inflation: i64,
     /// Bytes of limited transmit since the last new acknowledgement.
     limited: u64,
