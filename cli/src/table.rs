@@ -141,10 +141,13 @@ pub(crate) const MEASURES: [Column; 8] = [
         "packets",
         "Packets that the sender sent, retransmissions included (TCP: without SYNs and bare acknowledgements).",
     ),
-    ("blocked by\npeer's window", "How long user data waited because the window of the receiver was full."),
+    (
+        "blocked by\npeer's window",
+        "How long user data waited because the window of the receiver was full; `-`: of SCTP and Multipath TCP only.",
+    ),
     (
         "blocked by\ncwnd",
-        "How long user data waited because every usable path had sent a whole congestion window.",
+        "How long user data waited because every usable path had sent a whole congestion window; `-` as before.",
     ),
     (
         "fast\nretrans\u{ad}missions",
@@ -207,11 +210,16 @@ fn measures(flow: &FlowResult) -> Vec<String> {
         flow.completion.map_or_else(|| unfinished(flow), seconds),
         rate(flow.goodput),
         flow.packets.to_string(),
-        seconds(flow.blocked.peer_window),
-        seconds(flow.blocked.cwnd),
+        blocked(flow, flow.blocked.peer_window),
+        blocked(flow, flow.blocked.cwnd),
         by_name(&flow.retransmissions.fast),
         by_name(&flow.retransmissions.timeout),
     ]
+}
+
+/// How long something blocked a flow. Other transports than these do not count it.
+fn blocked(flow: &FlowResult, time: f64) -> String {
+    if matches!(flow.protocol, "sctp" | "mptcp") { seconds(time) } else { "-".to_owned() }
 }
 
 /// The missing part of a flow that is not complete. A flow without an end misses nothing.
@@ -319,6 +327,13 @@ mod tests {
         }
         assert!(!text.contains("download") && !text.contains("gprs"));
         assert!(!table(&[result(1, "same")], &[]).contains("seed"));
+    }
+
+    #[test]
+    fn what_a_transport_does_not_count_is_a_dash() {
+        let of = |protocol| measures(&FlowResult { protocol, ..result(1, "same").flows.remove(0) });
+        assert_eq!(of("tcp")[3..5], ["-", "-"]);
+        assert_eq!(of("sctp")[3..5], [seconds(0.0), seconds(0.0)]);
     }
 
     /// The table rows of these columns for the documentation; a heading takes one line there.

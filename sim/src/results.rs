@@ -134,7 +134,8 @@ pub struct FlowResult {
     pub packets: u64,
     /// DATA chunks (TCP: segments) sent again, by cause and path.
     pub retransmissions: Retransmissions,
-    /// Seconds during which user data waited and nothing could be sent, by cause.
+    /// Seconds during which user data waited and nothing could be sent, by cause. SCTP and Multipath TCP count them; of other transports they
+    /// are 0.
     pub blocked: Blocked,
     /// Expirations of the retransmission timer at its sender.
     pub timeouts: u64,
