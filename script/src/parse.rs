@@ -49,6 +49,8 @@ pub(super) enum Raw {
 
 /// The largest nesting depth of items and expressions.
 const DEPTH: u32 = 16;
+/// Eleven days in nanoseconds: no script lasts longer.
+pub(super) const LONGEST: u64 = 1_000_000_000_000_000;
 
 /// Reads a script.
 pub(super) fn program(text: &str, defines: &BTreeSet<String>) -> Result<Program> {
@@ -259,8 +261,7 @@ impl Parser<'_> {
             Some(Kind::Decimal(n)) => Some(*n),
             _ => return self.expected("a time: 0.1, +0.1 or *"),
         };
-        // Times are limited to eleven days, so that no script runs forever.
-        let nanos = nanos.and_then(|n| u64::try_from(n).ok()).filter(|n| *n < 1_000_000_000_000_000);
+        let nanos = nanos.and_then(|n| u64::try_from(n).ok()).filter(|n| *n < LONGEST);
         let Some(nanos) = nanos else { return Err(self.error("this is no time")) };
         self.at += 1;
         Ok(if relative { Moment::Relative(nanos) } else { Moment::Absolute(nanos) })
@@ -492,7 +493,7 @@ impl Parser<'_> {
             Some(Kind::Word(word)) if matches!(word.as_str(), "htonl" | "htons" | "inet_addr") => {
                 self.at += 1;
                 self.mark('(')?;
-                let inner = self.primary()?;
+                let inner = self.deeper(Self::primary)?;
                 self.mark(')')?;
                 return Ok(inner);
             }
@@ -523,7 +524,7 @@ impl Parser<'_> {
         };
         self.at += 1;
         if self.takes('(') {
-            self.primary()?;
+            self.deeper(Self::primary)?;
             self.mark(')')?;
         }
         self.mark('=')?;

@@ -6,6 +6,7 @@ use anabranch_proto::{Incoming, Time};
 use super::ast::{Action, Body, Call, Checksum, Command, Event, EventTime, Expr, Moment, Packet, Program};
 use super::element::{Element, Row, Value};
 use super::live::Written;
+use super::parse::LONGEST;
 use super::setup::{Tolerance, setup};
 use super::socket::CallFault;
 use super::world::{Sent, World, seconds};
@@ -74,17 +75,29 @@ impl Run {
         }
     }
 
-    fn moment(&self, moment: Moment) -> Time {
-        match moment {
-            Moment::Absolute(nanos) => Time::from_nanos(nanos),
-            Moment::Relative(nanos) => Time::from_nanos(self.world.now.as_nanos() + nanos),
+    fn moment(&self, moment: Moment) -> Result<Time, Fault> {
+        let nanos = match moment {
+            Moment::Absolute(nanos) => nanos,
+            Moment::Relative(nanos) => self.world.now.as_nanos() + nanos,
+        };
+        match nanos < LONGEST {
+            true => Ok(Time::from_nanos(nanos)),
+            false => Err(Fault::Wrong("a script lasts eleven days at most".to_owned())),
         }
     }
 
     fn event(&mut self, event: &Event) -> Result<(), Fault> {
+        let done = self.done(event);
+        match self.world.exhausted() {
+            Some(why) => Err(Fault::failed(why)),
+            None => done,
+        }
+    }
+
+    fn done(&mut self, event: &Event) -> Result<(), Fault> {
         let window = match event.when {
-            EventTime::At(moment) => Some((self.moment(moment), self.moment(moment))),
-            EventTime::Between(from, to) => Some((self.moment(from), self.moment(to))),
+            EventTime::At(moment) => Some((self.moment(moment)?, self.moment(moment)?)),
+            EventTime::Between(from, to) => Some((self.moment(from)?, self.moment(to)?)),
             EventTime::Any => None,
         };
         let before = self.due;
@@ -119,6 +132,9 @@ impl Run {
             Command::Link { local, up } => {
                 let address = world.at(*local);
                 world.endpoint.handle(world.now, Incoming::Writable(address, *up));
+            }
+            Command::TooBig { peer, .. } if !world.peer.contains(peer) => {
+                return Err(Fault::Wrong(format!("{peer} is no address of the peer (--peer)")));
             }
             Command::TooBig { peer, mtu } => {
                 let address = world.at(*peer);
@@ -193,7 +209,7 @@ impl Run {
 
     /// The next packet that the stack sends until `latest`. The clock stops at that packet.
     fn next_packet(&mut self, latest: Time) -> Option<Sent> {
-        while self.world.queue.is_empty() {
+        while self.world.queue.is_empty() && self.world.exhausted().is_none() {
             let next = self.world.next().filter(|next| *next <= latest)?;
             self.world.step(next);
         }

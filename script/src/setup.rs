@@ -164,11 +164,28 @@ impl Draft {
 fn toml(value: &Literal) -> String {
     match value {
         Literal::Integer(n) => n.to_string(),
-        Literal::Decimal(n) => format!("{}.{:09}", n / BILLION, (n % BILLION).abs()),
+        Literal::Decimal(n) => {
+            let (sign, n) = (if *n < 0 { "-" } else { "" }, n.unsigned_abs());
+            format!("{sign}{}.{:09}", n / BILLION as u128, n % BILLION as u128)
+        }
         Literal::Word(word) if word == "true" || word == "false" => word.clone(),
         // A policy with its settings is an inline table.
         Literal::Text(text) if text.starts_with('{') && text.ends_with('}') => text.clone(),
         Literal::Word(text) | Literal::Text(text) => ::toml::Value::from(text.as_str()).to_string(),
         Literal::Ip(ip) => ::toml::Value::from(ip.to_string()).to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_keeps_its_sign() {
+        for (billionths, text) in
+            [(-500_000_000, "-0.500000000"), (-1_500_000_000, "-1.500000000"), (5, "0.000000005")]
+        {
+            assert_eq!(toml(&Literal::Decimal(billionths)), text);
+        }
     }
 }

@@ -11,6 +11,8 @@ use super::form::Family;
 
 /// Bytes of the common header.
 pub(super) const HEADER: usize = 12;
+/// The largest packet that IP carries, in bytes.
+const LARGEST: usize = 65_535;
 
 pub(super) const INIT: u16 = 1;
 pub(super) const INIT_ACK: u16 = 2;
@@ -116,10 +118,16 @@ pub(super) fn build(
             for chunk in chunks {
                 seen.fill(chunk, "", source)?.put(&mut out);
                 out.resize(out.len().next_multiple_of(4), 0);
+                if out.len() > LARGEST {
+                    break;
+                }
             }
         }
     }
-    Ok(out)
+    match out.len() > LARGEST {
+        true => Err(format!("a packet has at most {LARGEST} bytes: IP carries no larger one")),
+        false => Ok(out),
+    }
 }
 
 pub(super) fn set_tag(packet: &mut [u8], tag: u32) {

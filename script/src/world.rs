@@ -17,6 +17,10 @@ use super::wire::{self, EchoedValues};
 const PEER_PORT: u16 = 40_000;
 /// The number of log lines that a failure shows.
 const LOG: usize = 12;
+/// The largest number of packets that wait for the script to expect them, and the number of times at which timers may expire. A script with
+/// short timers and long pauses would otherwise take all memory, or hours.
+const MOST_WAITING: usize = 100_000;
+const MOST_STEPS: u32 = 5_000_000;
 const UDP_HEADER: u32 = 8;
 
 /// A packet that the stack has sent.
@@ -52,6 +56,8 @@ pub(super) struct World {
     /// Bytes that the path MTU leaves for SCTP.
     pub(super) room: usize,
     log: VecDeque<String>,
+    /// How often timers have expired.
+    steps: u32,
 }
 
 impl World {
@@ -77,15 +83,31 @@ impl World {
             udp: setup.udp,
             room,
             log: VecDeque::new(),
+            steps: 0,
         })
     }
 
     /// Advances the clock to `to` and fires all timers on the way in order.
     pub(super) fn advance(&mut self, to: Time) {
-        while let Some(wake) = self.wake.filter(|wake| *wake <= to) {
+        while let Some(wake) = self.wake.filter(|wake| *wake <= to)
+            && self.exhausted().is_none()
+        {
             self.step(wake);
         }
         self.now = self.now.max(to);
+    }
+
+    /// Why the script is not carried on: its stack does too much.
+    pub(super) fn exhausted(&self) -> Option<String> {
+        match () {
+            () if self.queue.len() >= MOST_WAITING => {
+                Some(format!("the stack has sent {MOST_WAITING} packets that the script has not expected"))
+            }
+            () if self.steps >= MOST_STEPS => {
+                Some(format!("timers of the stack have expired {MOST_STEPS} times: are they too short?"))
+            }
+            () => None,
+        }
     }
 
     /// When the next timer is due.
@@ -97,6 +119,7 @@ impl World {
     pub(super) fn step(&mut self, at: Time) {
         self.now = self.now.max(at);
         self.wake = None;
+        self.steps += 1;
         self.drain();
     }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use anabranch_sim::scenario;
 use proptest::prelude::*;
 
+use super::form::FORMS;
 use super::{BadParameter, Failure, Options, Verdict, check, run};
 
 /// The peer sets up an association; handle 4.
@@ -358,6 +359,7 @@ fn what_is_wrong_is_told_with_its_line() {
         ("+0.0 < sctp: SHUTDOWN[cum_tsn=1, flgs=0]", "expected `flgs=`"),
         ("+0.0 close(9) = 0", "no socket"),
         ("0.0 close(4) = 0\n-1 close(4) = 0", "no time"),
+        ("+0.0 `too-big 192.0.2.9 1000`", "192.0.2.9 is no address of the peer (--peer)"),
     ];
     for (line, message) in cases {
         match verdict(&up(line)) {
@@ -370,6 +372,46 @@ fn what_is_wrong_is_told_with_its_line() {
     }
     assert!(check("--sctp=rto_mim=5", &options()).unwrap_err().message.contains("rto_min"));
     assert!(check("+1.0 close(3) = 0", &options()).is_err());
+}
+
+/// No script takes all memory, the whole call stack or hours.
+#[test]
+fn hostile_scripts_end() {
+    for (opening, closing) in [("htonl(", ")"), ("{a(", ")=0}"), ("[", "]"), ("{", "}")] {
+        let nested = format!("{}1{}", opening.repeat(100_000), closing.repeat(100_000));
+        let Verdict::Error(error) = verdict(&format!("0.0 close({nested}) = 0")) else { panic!("{opening}") };
+        assert!(error.message.contains("too deep"), "{opening}: {}", error.message);
+    }
+    let data = "DATA[flgs=BE, len=65535, tsn=1, sid=0, ssn=0, ppid=0]; ".repeat(20_000);
+    let error = match verdict(&up(&format!("+0.0 < sctp: {data}"))) {
+        Verdict::Error(error) => error.message,
+        other => panic!("{other:?}"),
+    };
+    assert!(error.contains("at most 65535 bytes"), "{error}");
+    // A packet of the largest size is one.
+    passes(&up("+0.0 < sctp: CHUNK[type=0x80, flgs=0, len=65520, val=[]]"));
+    let long = up(&"+999999.0 state(4) = ESTABLISHED\n".repeat(20_000));
+    let Verdict::Error(error) = verdict(&format!("--sctp=heartbeat_interval=off\n{long}")) else {
+        panic!("a script of six hundred years")
+    };
+    assert_eq!((error.line, error.message.as_str()), (13, "a script lasts eleven days at most"));
+    let often = |rest: &str| {
+        let settings = "--sctp=heartbeat_interval=\"1 ms\"\n--sctp=rto_min=\"1 ms\"\n--sctp=rto_initial=\"1 ms\"\n--sctp=rto_max=\"1 ms\"\n\
+            --sctp=association_max_retrans=4000000000\n--sctp=path_max_retrans=4000000000\n";
+        fails(&format!("{settings}{}", up(rest))).what
+    };
+    let what = often("+999999.0 state(4) = ESTABLISHED");
+    assert!(what.contains("100000 packets that the script has not expected"), "{what}");
+}
+
+/// What can be written stands in the guide.
+#[test]
+fn the_guide_names_every_chunk_parameter_and_cause() {
+    let guide = include_str!("../../../docs/packet-scripts.md");
+    for form in FORMS {
+        let named = [format!("`{}`", form.name), format!("`{}[", form.name)];
+        assert!(named.iter().any(|name| guide.contains(name.as_str())), "{}", form.name);
+    }
 }
 
 #[test]
