@@ -15,10 +15,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     for (place, _) in endpoint.local() {
         println!("listening at {place}");
     }
-    loop {
-        let association = endpoint.accept().await;
+    while let Some(association) = endpoint.accept().await {
         tokio::spawn(echo(association));
     }
+    Ok(())
 }
 
 /// Until the peer has ended the association, or is lost.

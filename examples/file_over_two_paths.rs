@@ -22,7 +22,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let places: Vec<SocketAddr> = server.local().into_iter().map(|(place, _)| place).collect();
     let inbox = Inbox::new(to.path(), 2 * SIZE)?;
     let serving = tokio::spawn(async move {
-        let association = server.accept().await;
+        let association = server.accept().await.expect("nobody closes it before");
         serve(&association, Some(&inbox)).await
     });
 

@@ -110,7 +110,7 @@ fn listener(answer: String) -> u16 {
             let endpoint = endpoint.expect("a socket");
             sender.send(endpoint.local()[0].0.port()).expect("somebody waits");
             loop {
-                let association = endpoint.accept().await;
+                let association = endpoint.accept().await.expect("it is open");
                 let _ = association.recv().await;
                 let _ = association.send(message(answer.clone())).await;
                 while let Ok(Some(_)) = association.recv().await {}

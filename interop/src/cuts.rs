@@ -159,7 +159,7 @@ fn end(
         let association = match listen {
             true => {
                 let _ = ready.send(());
-                endpoint.accept().await
+                endpoint.accept().await.expect("it is open")
             }
             false => connect(&endpoint, host, trial).await?,
         };

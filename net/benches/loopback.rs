@@ -22,7 +22,7 @@ async fn main() {
     let server = Endpoint::bind(options).expect("sockets");
     let to: Vec<SocketAddr> = server.local().into_iter().map(|(place, _)| place).collect();
     let reading = tokio::spawn(async move {
-        let bytes = read(&server.accept().await).await;
+        let bytes = read(&server.accept().await.expect("it is open")).await;
         (bytes, server.traffic())
     });
     let client = Endpoint::bind(Options::towards(&local).expect("routes")).expect("sockets");

@@ -16,7 +16,7 @@ use crate::endpoint::why_lost;
 use crate::report::PathReport;
 
 /// An association that is, or was, up. When it is dropped, it is shut down, and what still arrives is thrown
-/// away.
+/// away. What was sent is still delivered; if the peer acknowledges nothing for five to ten minutes, the association is aborted.
 pub struct Association {
     shared: Arc<Shared>,
     id: AssociationId,
@@ -54,6 +54,9 @@ impl Association {
     pub async fn send(&self, mut message: Message) -> Result<(), Ended> {
         loop {
             let waiting = self.signals.writable.notified();
+            if self.shared.is_stopped() {
+                return Err(self.ended());
+            }
             match self.shared.call(|core, now| core.send(now, self.id, message)) {
                 Ok(()) => return Ok(()),
                 Err(SendError::Full(back)) => message = back,
@@ -211,5 +214,39 @@ impl fmt::Debug for Association {
 impl Drop for Association {
     fn drop(&mut self) {
         self.shared.abandon(self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Carrier, Config, Endpoint, Options};
+    use std::net::SocketAddr;
+    use std::time::Duration;
+    use tokio::time::timeout;
+
+    /// The peer reads nothing, and answers every probe of its window. When no handle is left here, that does not go on for ever.
+    #[tokio::test]
+    async fn an_association_without_handles_ends_although_its_peer_never_reads() {
+        let local = vec![IpAddr::from([127, 0, 0, 1])];
+        let config = Config { receive_buffer: 2000, ..Config::default() };
+        let options =
+            Options { config, local: local.clone(), carrier: Carrier::Udp(0), ..Options::default() };
+        let server = Endpoint::bind(options).expect("sockets");
+        let to: Vec<SocketAddr> = server.local().into_iter().map(|(place, _)| place).collect();
+        let client = Endpoint::bind(Options::towards(&local).expect("routes")).expect("sockets");
+        let (ours, theirs) = tokio::join!(client.connect(&to, 5000), server.accept());
+        let theirs = theirs.expect("it is open");
+        let ours = ours.expect("it comes up");
+        let mut events = theirs.events();
+        ours.send(Message { payload: vec![7; 50_000].into(), ..Message::default() })
+            .await
+            .expect("there is room");
+        drop(ours);
+        let lost = async {
+            while !matches!(events.recv().await.expect("it ends"), Event::Lost(LostReason::PeerAborted(_))) {}
+        };
+        timeout(Duration::from_secs(20), lost).await.expect("the peer is told of the end");
+        timeout(Duration::from_secs(20), client.close()).await.expect("nothing is left here");
     }
 }

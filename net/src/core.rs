@@ -13,10 +13,11 @@ use anabranch_proto::{
 use bytes::Bytes;
 use tokio::sync::{Notify, broadcast};
 
-use crate::gather::{Gather, Manner};
+use crate::gather::Manner;
 use crate::interface::{self, Interface, route};
+use crate::outbound::Outbound;
 use crate::report::{PathReport, Traffic};
-use crate::socket::{Datagram, Sent, Socket};
+use crate::socket::{Datagram, Socket};
 use crate::source;
 use crate::tape::Taped;
 
@@ -34,6 +35,9 @@ const STAGE: usize = 64;
 const MOST_SPARES: usize = 128;
 /// The interval at which an address that is down is checked, if no notification comes.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
+/// An association without handles is aborted if its peer acknowledges nothing between two checks at this interval. A peer that never reads
+/// would keep it alive by its answers to window probes. Tests have no time for that.
+const ABANDONED: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 300 });
 
 /// The state shared by user calls and the driver.
 pub(crate) struct Shared {
@@ -45,6 +49,8 @@ pub(crate) struct Shared {
     pub(crate) accepting: Notify,
     /// The last user is gone.
     pub(crate) closing: AtomicBool,
+    /// The driver is gone, although associations were left.
+    stopped: AtomicBool,
 }
 
 pub(crate) struct Core {
@@ -60,6 +66,10 @@ pub(crate) struct Core {
     /// The largest number of them per source.
     max_per_source: u32,
     accepted: VecDeque<AssociationId>,
+    /// The associations without handles, with the bytes that the peer had acknowledged at the last check, if there was one.
+    orphans: BTreeMap<AssociationId, Option<u64>>,
+    /// When they are checked next.
+    orphans_due: Option<Instant>,
     /// The payloads of arrived packets.
     copies: Copies,
     /// The packets of a datagram that were decoded and not yet handled.
@@ -73,29 +83,10 @@ pub(crate) struct Core {
     pub(crate) traffic: Traffic,
 }
 
-/// The packets that wait for one socket.
-struct Outbound {
-    gather: Gather,
-    /// Whether the socket is full.
-    full: bool,
-    /// Whether the core knows that the socket is full.
-    told: bool,
-    /// Whether a packet could not leave, and the address was not checked since.
-    unreachable: bool,
-    /// Whether the address has moved to another interface, and the socket could not follow.
-    astray: bool,
-    /// The largest packet that its interface carries, as far as the system tells.
-    mtu: Option<u32>,
-    /// When an address that is down is next checked.
-    down: Option<Instant>,
-}
-
 /// An association as its users see it.
 pub(crate) struct User {
     pub(crate) standing: AssociationState,
     pub(crate) signals: Arc<Signals>,
-    /// Whether no handle is left: arriving data is then dropped.
-    orphan: bool,
     /// The source of the peer that initiated it.
     source: Option<IpAddr>,
 }
@@ -118,38 +109,6 @@ pub(crate) struct Signals {
     pub(crate) events: broadcast::Sender<Event>,
 }
 
-impl Outbound {
-    /// Hands the gathered packets to the kernel until its socket is full.
-    fn send(&mut self, socket: &Socket, traffic: &mut Traffic) {
-        while !self.full
-            && let Some((run, bytes)) = self.gather.first()
-        {
-            match socket.send(run, bytes) {
-                Sent::Done => {
-                    traffic.sends += 1;
-                    traffic.packets_sent += run.packets as u64;
-                }
-                Sent::Full => {
-                    self.full = true;
-                    break;
-                }
-                Sent::NoRuns => {
-                    self.gather.no_runs();
-                    continue;
-                }
-                Sent::Unreachable => self.unreachable = true,
-                Sent::Lost => {}
-            }
-            self.gather.pop();
-        }
-    }
-
-    /// Whether the driver has to do something for this socket.
-    fn needs_driver(&self) -> bool {
-        if self.full { !self.told } else { self.unreachable || !self.gather.is_empty() }
-    }
-}
-
 impl User {
     fn new(standing: AssociationState, source: Option<IpAddr>) -> User {
         let signals = Signals {
@@ -157,7 +116,7 @@ impl User {
             writable: Notify::new(),
             events: broadcast::Sender::new(EVENTS),
         };
-        User { standing, signals: Arc::new(signals), orphan: false, source }
+        User { standing, signals: Arc::new(signals), source }
     }
 
     fn over(&self) -> bool {
@@ -173,14 +132,9 @@ impl Shared {
         gso: bool,
         max_per_source: Option<u32>,
     ) -> Shared {
-        let outbound = |(socket, interface): (&Socket, &Option<Interface>)| Outbound {
-            gather: Gather::new(if gso { socket.most() } else { 1 }),
-            full: false,
-            told: false,
-            unreachable: false,
-            astray: false,
-            mtu: interface.as_ref().and_then(|interface| interface.mtu),
-            down: None,
+        let outbound = |(socket, interface): (&Socket, &Option<Interface>)| {
+            let mtu = interface.as_ref().and_then(|interface| interface.mtu);
+            Outbound::new(if gso { socket.most() } else { 1 }, mtu)
         };
         let core = Core {
             endpoint,
@@ -191,6 +145,8 @@ impl Shared {
             by_source: BTreeMap::new(),
             max_per_source: max_per_source.unwrap_or(u32::MAX),
             accepted: VecDeque::new(),
+            orphans: BTreeMap::new(),
+            orphans_due: None,
             copies: Copies::default(),
             arrived: Spares::new(),
             leaving: Vec::new(),
@@ -204,6 +160,7 @@ impl Shared {
             driver: Notify::new(),
             accepting: Notify::new(),
             closing: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
         }
     }
 
@@ -244,12 +201,13 @@ impl Shared {
     pub(crate) fn abandon(&self, id: AssociationId) {
         let mut core = self.lock();
         let now = core.now();
-        let Some(user) = core.users.get_mut(&id) else { return };
-        user.orphan = true;
+        let Some(user) = core.users.get(&id) else { return };
         // Nobody waits for its set-up any more, which would otherwise continue.
         if user.over() || user.standing == AssociationState::SettingUp {
             core.forget(id, now);
         } else {
+            core.orphans.insert(id, None);
+            core.orphans_due.get_or_insert_with(|| Instant::now() + ABANDONED);
             core.endpoint.shutdown(now, id);
         }
         core.drain(self, now);
@@ -363,7 +321,9 @@ impl Core {
         }
         let Some(user) = self.users.get_mut(&id) else { return };
         match &event {
-            Event::Readable if user.orphan => return while self.endpoint.read(now, id).is_some() {},
+            Event::Readable if self.orphans.contains_key(&id) => {
+                return while self.endpoint.read(now, id).is_some() {};
+            }
             Event::Readable => return user.signals.readable.notify_waiters(),
             Event::Writable => return user.signals.writable.notify_waiters(),
             Event::Up => user.standing = AssociationState::Up,
@@ -386,7 +346,7 @@ impl Core {
         if user.standing != AssociationState::SettingUp {
             self.setting_up.remove(&id);
         }
-        if user.over() && user.orphan {
+        if user.over() && self.orphans.contains_key(&id) {
             self.forget(id, now);
         }
     }
@@ -412,6 +372,7 @@ impl Core {
 
     fn forget(&mut self, id: AssociationId, now: Time) {
         self.setting_up.remove(&id);
+        self.orphans.remove(&id);
         let source = self.users.remove(&id).and_then(|user| user.source);
         if let Some(source) = source
             && let Some(count) = self.by_source.get_mut(&source)
@@ -424,15 +385,39 @@ impl Core {
         self.endpoint.forget(now, id);
     }
 
+    /// When the associations without handles are checked next.
+    pub(crate) fn orphans_due(&self) -> Option<Instant> {
+        self.orphans_due
+    }
+
+    /// Aborts associations without handles whose peers have acknowledged nothing since the last check.
+    pub(crate) fn check_orphans(&mut self, shared: &Shared, now: Time) {
+        for (id, before) in std::mem::take(&mut self.orphans) {
+            let acknowledged = self.endpoint.statistics(now, id).acknowledged;
+            self.orphans.insert(id, Some(acknowledged));
+            if before == Some(acknowledged) {
+                self.endpoint.abort(now, id, Bytes::from_static(b"nothing was acknowledged for minutes"));
+            }
+        }
+        // Their end is an event like any other.
+        self.drain(shared, now);
+        self.orphans_due = (!self.orphans.is_empty()).then(|| Instant::now() + ABANDONED);
+    }
+
     /// Handles the packets of a datagram one after the other, and takes the packets that each releases before the next one is handled.
     /// All are decoded first: the processor then reads the code of each step once for all.
     pub(crate) fn arrived(&mut self, shared: &Shared, datagram: &Datagram<'_>, now: Time) {
         let mut arrived = std::mem::take(&mut self.arrived);
+        let port = self.endpoint.config().port;
         for bytes in datagram.packets() {
-            self.traffic.packets_received += 1;
             let mut packet = self.spares.pop().unwrap_or_default();
             match datagram.decode(bytes, &mut packet, &self.copies) {
-                Ok(()) => arrived.push(packet),
+                // A raw socket also hears what other SCTP ports of this host are sent: on loopback, its own packets.
+                Ok(()) if packet.ports.destination != port => self.spares.push(packet),
+                Ok(()) => {
+                    self.traffic.packets_received += 1;
+                    arrived.push(packet);
+                }
                 Err(_) => self.traffic.malformed += 1,
             }
         }
@@ -564,6 +549,7 @@ impl Shared {
     /// association has ended.
     pub(crate) fn close(&self) {
         self.closing.store(true, Ordering::Release);
+        self.accepting.notify_waiters();
         let mut core = self.lock();
         let now = core.now();
         core.endpoint.set_listening(now, false);
@@ -577,5 +563,22 @@ impl Shared {
 
     pub(crate) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Acquire)
+    }
+
+    /// The driver has ended before its associations, because its runtime has: nobody will be told anything any more.
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+        self.closing.store(true, Ordering::Release);
+        self.accepting.notify_waiters();
+        for user in self.lock().users.values_mut().filter(|user| !user.over()) {
+            user.standing = AssociationState::Lost(LostReason::UserAborted);
+            user.signals.readable.notify_waiters();
+            user.signals.writable.notify_waiters();
+            let _ = user.signals.events.send(Event::Lost(LostReason::UserAborted));
+        }
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
     }
 }

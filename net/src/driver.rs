@@ -24,8 +24,18 @@ enum Woken {
     Interfaces,
 }
 
+/// Tells the users that are left that the driver has ended.
+struct Running<'a>(&'a Shared);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
 /// Drives the endpoint until no user and no association is left.
 pub(crate) async fn drive(shared: Arc<Shared>) {
+    let _running = Running(&shared);
     let watch = Watch::new().ok();
     let mut buffers = Buffers::new();
     loop {
@@ -46,6 +56,9 @@ fn work(shared: &Shared, woken: &Woken, buffers: &mut Buffers) -> bool {
         Woken::Interfaces => core.look_at_all(shared, false, now),
         _ if core.look_again().is_some_and(|at| at <= Instant::now()) => core.look_at_all(shared, true, now),
         _ => {}
+    }
+    if core.orphans_due().is_some_and(|at| at <= Instant::now()) {
+        core.check_orphans(shared, now);
     }
     receive(shared, &mut core, buffers);
     core.take_errors(shared);
@@ -74,7 +87,7 @@ async fn wait(shared: &Shared, watch: Option<&Watch>) -> Woken {
     let (wake, open, setting_up) = {
         let core = shared.lock();
         let timer = core.wake.map(|at| core.instant(at));
-        let wake = [timer, core.look_again()].into_iter().flatten().min();
+        let wake = [timer, core.look_again(), core.orphans_due()].into_iter().flatten().min();
         let open =
             shared.sockets.iter().enumerate().map(|(index, socket)| (socket.open(), core.is_full(index)));
         (wake, open.collect::<Vec<_>>(), core.is_setting_up())

@@ -48,6 +48,15 @@ pub enum BindError {
 /// Why an association was not set up.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum ConnectError {
+    /// The endpoint is closed, or its runtime has ended.
+    #[error("the endpoint is closed")]
+    Closed,
+    /// No peer can have this address: it is unspecified, a multicast or broadcast address, or the UDP port is 0.
+    #[error("no peer can have the address {0}")]
+    Address(SocketAddr),
+    /// No peer can have the SCTP port 0 (RFC 9260 §3.1).
+    #[error("no peer can have the SCTP port 0")]
+    Port,
     /// It could not be initiated.
     #[error(transparent)]
     Refused(#[from] Refused),
@@ -74,7 +83,11 @@ pub(crate) fn why_lost(reason: &LostReason) -> String {
 const TRIES: usize = 16;
 
 impl Endpoint {
-    /// Opens the sockets and starts the driver task in the runtime of the caller.
+    /// Opens the sockets and starts the driver task in the runtime of the caller. When that runtime ends, so do the endpoint and its
+    /// associations, and nobody is told.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime, or in one without I/O and time (`enable_all`).
     pub fn bind(options: Options) -> Result<Endpoint, BindError> {
         Endpoint::taped(options, None)
     }
@@ -99,9 +112,21 @@ impl Endpoint {
     /// take minutes (Max.Init.Retransmits); limit it with [`tokio::time::timeout`]. If ICMP reports that nothing
     /// listens, it fails at once.
     ///
+    /// An endpoint has one association with a peer at a time. One whose handle was dropped counts until it has ended:
+    /// [`Association::close`] waits for that.
+    ///
     /// Cancel-safe: if it is dropped before it is ready, the association ends and nothing of it is left.
     pub async fn connect(&self, to: &[SocketAddr], port: u16) -> Result<Association, ConnectError> {
         let raw = self.shared.sockets.iter().any(|socket| socket.address.udp == 0);
+        if self.shared.is_closing() {
+            return Err(ConnectError::Closed);
+        }
+        if port == 0 {
+            return Err(ConnectError::Port);
+        }
+        if let Some(nobody) = to.iter().find(|to| is_nobody(to.ip()) || (to.port() == 0 && !raw)) {
+            return Err(ConnectError::Address(*nobody));
+        }
         let address = |to: &SocketAddr| Address { ip: to.ip(), udp: if raw { 0 } else { to.port() } };
         let to: Vec<Address> = to.iter().map(address).collect();
         let id = self.shared.connect(port, &to)?;
@@ -112,15 +137,18 @@ impl Endpoint {
         }
     }
 
-    /// The next association that a peer has initiated.
+    /// The next association that a peer has initiated. `None`: the endpoint is closed.
     ///
     /// Cancel-safe: if it is dropped before it is ready, it has accepted none.
-    pub async fn accept(&self) -> Association {
+    pub async fn accept(&self) -> Option<Association> {
         loop {
             let waiting = self.shared.accepting.notified();
             let accepted = self.shared.lock().accept();
             if let Some((id, signals)) = accepted {
-                return Association::new(&self.shared, id, signals);
+                return Some(Association::new(&self.shared, id, signals));
+            }
+            if self.shared.is_closing() {
+                return None;
             }
             waiting.await;
         }
@@ -139,8 +167,8 @@ impl Endpoint {
         self.shared.lock().traffic
     }
 
-    /// Waits until every association has ended and everything is sent. Peers can initiate none from now on, and those that
-    /// nobody has accepted are aborted. It ends no other association itself.
+    /// Waits until every association has ended and everything is sent. None can be initiated from now on, by peers or here, and those that
+    /// nobody has accepted are aborted. It ends no other association itself, and waits for set-ups that have begun.
     ///
     /// Cancel-safe: if it is dropped, the endpoint still ends after its associations, and another call can wait for
     /// that.
@@ -165,6 +193,11 @@ impl Drop for Endpoint {
     fn drop(&mut self) {
         self.shared.close();
     }
+}
+
+/// Whether an address means no single host.
+fn is_nobody(ip: IpAddr) -> bool {
+    ip.is_unspecified() || ip.is_multicast() || matches!(ip, IpAddr::V4(v4) if v4.is_broadcast())
 }
 
 fn core(

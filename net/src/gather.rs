@@ -105,9 +105,14 @@ impl Gather {
         }
     }
 
-    /// From now on runs have one packet, because the kernel cannot cut them.
+    /// From now on runs have at most so many packets.
+    pub(crate) fn allow_runs(&mut self, most: usize) {
+        self.most = most.max(1);
+    }
+
+    /// From now on runs have one packet, because the kernel did not cut them. Those that wait are taken apart.
     pub(crate) fn no_runs(&mut self) {
-        self.most = 1;
+        self.allow_runs(1);
         let runs = std::mem::take(&mut self.runs);
         for Run { to, size, len, manner, ecn, .. } in runs {
             let one = |at| {

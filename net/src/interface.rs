@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use if_addrs::IfAddr;
-use rustix::net::{self, AddressFamily, RecvFlags, SocketFlags, SocketType, netlink};
+use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
@@ -30,9 +30,55 @@ pub(crate) fn of(ip: IpAddr) -> Option<Interface> {
         IfAddr::V4(v4) => v4.prefixlen,
         IfAddr::V6(v6) => v6.prefixlen,
     };
-    let told = std::fs::read_to_string(format!("/sys/class/net/{}/mtu", found.name));
-    let mtu = told.ok().and_then(|text| text.trim().parse().ok());
-    Some(Interface { prefix, mtu, index: found.index, loopback: found.is_loopback(), name: found.name })
+    Some(Interface {
+        prefix,
+        mtu: found.index.and_then(mtu),
+        index: found.index,
+        loopback: found.is_loopback(),
+        name: found.name,
+    })
+}
+
+/// The type of rtnetlink(7) messages that ask for a link, of those that describe one, and of the attribute with the MTU.
+const GET_LINK: u16 = 18;
+const LINK: u16 = 16;
+const MTU: u16 = 4;
+/// Bytes of the two headers of such a message: `nlmsghdr` and `ifinfomsg`.
+const MESSAGE: usize = 16;
+const LINK_HEADER: usize = 16;
+
+/// The MTU of the interface with this number, as the kernel tells it. The files below /sys do not serve: they show the network
+/// namespace in which /sys was mounted, and that may have another interface of the same name.
+fn mtu(index: u32) -> Option<u32> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = net::socket_with(AddressFamily::NETLINK, SocketType::DGRAM, flags, None).ok()?;
+    let mut question = [0; MESSAGE + LINK_HEADER];
+    question[..4].copy_from_slice(&((MESSAGE + LINK_HEADER) as u32).to_ne_bytes());
+    question[4..6].copy_from_slice(&GET_LINK.to_ne_bytes());
+    // NLM_F_REQUEST.
+    question[6..8].copy_from_slice(&1_u16.to_ne_bytes());
+    question[MESSAGE + 4..MESSAGE + 8].copy_from_slice(&index.to_ne_bytes());
+    net::send(&socket, &question, SendFlags::empty()).ok()?;
+    // The kernel answers before the call returns.
+    let mut answer = vec![0; 1 << 15];
+    let (length, _) = net::recv(&socket, &mut answer[..], RecvFlags::empty()).ok()?;
+    attribute(answer.get(..length)?, MTU)
+}
+
+/// An attribute of 32 bits in the description of a link.
+fn attribute(link: &[u8], wanted: u16) -> Option<u32> {
+    let two = |at: usize| Some(u16::from_ne_bytes(*link.get(at..)?.first_chunk()?));
+    if two(4)? != LINK {
+        return None;
+    }
+    let mut at = MESSAGE + LINK_HEADER;
+    loop {
+        let (length, kind) = (usize::from(two(at)?), two(at + 2)?);
+        if kind == wanted {
+            return Some(u32::from_ne_bytes(*link.get(at + 4..)?.first_chunk()?));
+        }
+        at += length.max(4).next_multiple_of(4);
+    }
 }
 
 /// The addresses of this host in the family of `ip`, without loopback and link-local addresses.
@@ -95,5 +141,33 @@ impl Watch {
         let mut take = || net::recv(&self.socket, &mut message, RecvFlags::empty()).map_err(io::Error::from);
         let _ = self.socket.async_io(Interest::READABLE, &mut take).await;
         while self.socket.try_io(Interest::READABLE, &mut take).is_ok() {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mtu_of_an_interface_is_the_kernels() {
+        let loopback = of(IpAddr::from([127, 0, 0, 1])).expect("every host has it");
+        let shown = std::fs::read_to_string("/sys/class/net/lo/mtu").expect("Linux");
+        assert_eq!(loopback.mtu, shown.trim().parse().ok());
+        assert_eq!(mtu(u32::MAX >> 1), None, "no such interface");
+    }
+
+    #[test]
+    fn no_description_of_a_link_is_read_beyond_its_end() {
+        let mut link = vec![0; 44];
+        link[4..6].copy_from_slice(&LINK.to_ne_bytes());
+        // An attribute of another kind with a length of zero, then the MTU.
+        link[34..36].copy_from_slice(&9_u16.to_ne_bytes());
+        link[36..38].copy_from_slice(&8_u16.to_ne_bytes());
+        link[38..40].copy_from_slice(&MTU.to_ne_bytes());
+        link[40..44].copy_from_slice(&900_u32.to_ne_bytes());
+        assert_eq!(attribute(&link, MTU), Some(900));
+        for length in 0..44 {
+            assert_eq!(attribute(&link[..length], MTU), None, "{length}");
+        }
     }
 }

@@ -38,6 +38,7 @@ mod errors;
 mod gather;
 mod interface;
 mod options;
+mod outbound;
 mod printable;
 mod report;
 #[cfg(feature = "service")]

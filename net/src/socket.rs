@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket as StdSocket};
 use std::os::fd::AsFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use anabranch_proto::wire::{Address, Copies, DecodeError, Ecn, Packet, Quoted};
@@ -48,7 +48,7 @@ pub(crate) struct Socket {
 /// An open socket of the system.
 pub(crate) struct Open {
     io: UdpSocket,
-    state: UdpSocketState,
+    state: Mutex<UdpSocketState>,
     pub(crate) device: Device,
     /// The number of the interface that it is bound to.
     bound_to: Option<u32>,
@@ -95,7 +95,7 @@ impl Socket {
 
     /// The largest number of packets in a run.
     pub(crate) fn most(&self) -> usize {
-        if self.raw { 1 } else { self.open().state.max_gso_segments() }
+        if self.raw { 1 } else { self.open().state().max_gso_segments() }
     }
 
     /// Hands a run of packets to the kernel.
@@ -116,7 +116,7 @@ impl Socket {
         let open = self.open();
         let mut meta = [RecvMeta::default(); BATCH];
         let mut slices = buffers.slices();
-        let mut receive = || open.state.recv(UdpSockRef::from(&open.io), &mut slices, &mut meta);
+        let mut receive = || open.state().recv(UdpSockRef::from(&open.io), &mut slices, &mut meta);
         let received =
             (0..PENDING_ERRORS).find_map(|_| match open.io.try_io(Interest::READABLE, &mut receive) {
                 Err(error) if error.kind() != io::ErrorKind::WouldBlock => None,
@@ -168,10 +168,21 @@ impl Open {
         socket.set_nonblocking(true)?;
         errors::report(&socket, ip)?;
         let io = UdpSocket::from_std(StdSocket::from(socket))?;
-        let state = UdpSocketState::new(UdpSockRef::from(&io))?;
-        tell_less(&io, ip);
+        let state = Mutex::new(state(&io, ip)?);
         let bound_to = interface.and_then(|bound| bound.index).filter(|_| matches!(device, Device::Bound(_)));
         Ok(Open { io, state, device, bound_to })
+    }
+
+    fn state(&self) -> MutexGuard<'_, UdpSocketState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// After a refused call, `UdpSocketState` writes no ECN code points into IPv4 headers any more: it takes the kernel for one that cannot.
+    /// Here the run was at fault.
+    fn forget_refusal(&self, ip: IpAddr) {
+        if let Ok(fresh) = state(&self.io, ip) {
+            *self.state() = fresh;
+        }
     }
 
     /// The name of the interface that the socket is bound to.
@@ -213,7 +224,7 @@ impl Open {
         let ecn = code_point(run.ecn);
         let transmit = Transmit { destination: run.to, ecn, contents, segment_size, src_ip: None };
         let socket = UdpSockRef::from(&self.io);
-        let sent = self.io.try_io(Interest::WRITABLE, || self.state.try_send(socket, &transmit));
+        let sent = self.io.try_io(Interest::WRITABLE, || self.state().try_send(socket, &transmit));
         match sent {
             Ok(()) => Sent::Done,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Sent::Full,
@@ -225,8 +236,11 @@ impl Open {
                     | Errno::NODEV
                     | Errno::HOSTUNREACH,
                 ) => Sent::Unreachable,
-                // UDP_SEGMENT is refused by some devices.
-                Some(Errno::IO | Errno::INVAL) if segment_size.is_some() => Sent::NoRuns,
+                // UDP_SEGMENT is refused by some devices, and for packets that are larger than the MTU.
+                Some(Errno::IO | Errno::INVAL) if segment_size.is_some() => {
+                    self.forget_refusal(run.to.ip());
+                    Sent::NoRuns
+                }
                 _ => Sent::Lost,
             },
         }
@@ -317,6 +331,12 @@ impl Buffers {
     }
 }
 
+fn state(io: &UdpSocket, ip: IpAddr) -> io::Result<UdpSocketState> {
+    let state = UdpSocketState::new(UdpSockRef::from(io))?;
+    tell_less(io, ip);
+    Ok(state)
+}
+
 /// Asks the kernel not to write beside each datagram when it arrived and to which address, as `UdpSocketState` wants it. Nothing here
 /// reads that; if the kernel writes it all the same, it costs a little time.
 fn tell_less(io: &UdpSocket, ip: IpAddr) {
@@ -356,6 +376,7 @@ fn ecn(code: Option<EcnCodepoint>) -> Ecn {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::Ipv6Addr;
 
     #[test]
     fn full_buffers_are_lent_and_used_again_when_they_were_read() {
@@ -369,5 +390,30 @@ mod tests {
         assert!(buffers.lend(0, BUFFER_SIZE).is_some());
         assert!(places.contains(&buffers.ready[0].as_ptr()) && buffers.ready[0].len() == BUFFER_SIZE);
         assert_eq!(buffers.lent.len() + buffers.idle.len(), MOST_LENT);
+    }
+
+    /// A run that the kernel refuses leaves ECN as it was.
+    #[tokio::test]
+    async fn packets_after_a_refused_run_say_the_same_about_congestion() {
+        for ip in [IpAddr::from([127, 0, 0, 1]), IpAddr::from(Ipv6Addr::LOCALHOST)] {
+            let [from, to] = [(); 2].map(|()| Socket::new(ip, Carrier::Udp(0), None).expect("a socket"));
+            let place = SocketAddr::new(ip, to.address.udp);
+            std::future::poll_fn(|context| from.open().poll_writable(context)).await;
+            let run = |packets: usize| {
+                let (size, manner, ecn) = (10, Manner::Together, Ecn::Ect0);
+                (Run { to: place, size, len: packets * size, packets, manner, ecn }, vec![0; packets * size])
+            };
+            let (many, bytes) = run(1000);
+            assert!(matches!(from.send(&many, &bytes), Sent::NoRuns), "the kernel cuts fewer");
+            let (one, bytes) = run(1);
+            assert!(matches!(from.send(&one, &bytes), Sent::Done));
+            let mut heard = Vec::new();
+            let mut buffers = Buffers::new();
+            while heard.is_empty() {
+                std::future::poll_fn(|context| to.open().poll_readable(context)).await;
+                to.receive(&mut buffers, |datagram| heard.push(datagram.ecn));
+            }
+            assert_eq!(heard, [Ecn::Ect0], "{ip}");
+        }
     }
 }

@@ -45,7 +45,7 @@ fn client(to: &[SocketAddr]) -> Endpoint {
 
 async fn pair(server: &Endpoint, client: &Endpoint, to: &[SocketAddr]) -> (Association, Association) {
     let (ours, theirs) = within(async { tokio::join!(client.connect(to, PORT), server.accept()) }).await;
-    (ours.expect("it comes up"), theirs)
+    (ours.expect("it comes up"), theirs.expect("it is open"))
 }
 
 fn message(number: usize, size: usize) -> Message {

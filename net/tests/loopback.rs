@@ -46,7 +46,7 @@ fn message(payload: impl Into<Bytes>) -> Message {
 /// Both ends of an association.
 async fn pair(server: &Endpoint, client: &Endpoint, to: &[SocketAddr]) -> (Association, Association) {
     let (ours, theirs) = tokio::join!(client.connect(to, PORT), server.accept());
-    (ours.expect("it comes up"), theirs)
+    (ours.expect("it comes up"), theirs.expect("it is open"))
 }
 
 async fn read(association: &Association) -> Bytes {
@@ -277,7 +277,7 @@ async fn a_thousand_associations_on_one_socket() {
     let echo = Arc::clone(&server);
     let listening = tokio::spawn(async move {
         for _ in 0..PEERS {
-            let association = echo.accept().await;
+            let association = echo.accept().await.expect("it is open");
             tokio::spawn(async move {
                 while let Ok(Some(delivery)) = association.recv().await {
                     let payload = delivery.into_bytes();
@@ -414,4 +414,70 @@ async fn without_udp() {
         assert_eq!((ours.paths()[0].local.udp, ours.paths()[0].remote.udp), (0, 0));
         within(ours.close()).await.expect("gracefully");
     }
+}
+
+/// A raw socket on loopback hears what it sends itself. That is no answer.
+#[tokio::test]
+async fn a_raw_client_without_a_listener_hears_nobody() {
+    let config = Config { port: 0, ..Config::default() };
+    let raw = Options { carrier: Carrier::Raw, config, listen: false, ..options(&["127.0.0.1"]) };
+    let client = match Endpoint::bind(raw) {
+        Ok(client) => client,
+        Err(error) => return skip("a_raw_client_without_a_listener_hears_nobody", &error.to_string()),
+    };
+    // Nobody has this SCTP port.
+    let to = [SocketAddr::from(([127, 0, 0, 1], 0))];
+    assert!(timeout(Duration::from_millis(500), client.connect(&to, 9)).await.is_err());
+    let traffic = client.traffic();
+    assert!(traffic.packets_sent > 0 && traffic.receives > 0, "{traffic:?}");
+    assert_eq!((traffic.packets_received, traffic.malformed), (0, 0));
+}
+
+/// An endpoint that is closed begins nothing: a server's loop ends, and who connects is told at once.
+#[tokio::test]
+async fn a_closed_endpoint_accepts_and_connects_no_more() {
+    let (server, to) = listener(options(&["127.0.0.1"]));
+    let accepting = Arc::clone(&server);
+    let accepting = tokio::spawn(async move { accepting.accept().await.is_none() });
+    tokio::task::yield_now().await;
+    within(server.close()).await;
+    assert!(within(accepting).await.expect("no panic"), "nobody came");
+    assert!(within(server.accept()).await.is_none());
+    assert_eq!(within(server.connect(&to, PORT)).await.err(), Some(ConnectError::Closed));
+}
+
+/// What cannot be the address of a peer is refused, and not asked for minutes.
+#[tokio::test]
+async fn nobody_has_such_an_address() {
+    let client = Endpoint::bind(Options { listen: false, ..options(&["127.0.0.1"]) }).expect("sockets");
+    for to in ["0.0.0.0:9899", "224.0.0.1:9899", "255.255.255.255:9899", "127.0.0.1:0", "[::]:9899"] {
+        let to: SocketAddr = to.parse().expect("an address");
+        assert_eq!(within(client.connect(&[to], PORT)).await.err(), Some(ConnectError::Address(to)), "{to}");
+    }
+    let to = [SocketAddr::from(([127, 0, 0, 1], 9))];
+    assert_eq!(within(client.connect(&to, 0)).await.err(), Some(ConnectError::Port));
+}
+
+/// When the runtime of an endpoint ends, those who wait in another one learn it.
+#[test]
+fn an_association_ends_with_its_runtime() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let first = runtime();
+    let (server, ours, theirs) = first.block_on(async {
+        let (server, to) = listener(options(&["127.0.0.1"]));
+        let client = client(&to);
+        let (ours, theirs) = pair(&server, &client, &to).await;
+        (server, ours, theirs)
+    });
+    runtime().block_on(async {
+        let waiting = tokio::spawn(async move { theirs.recv().await });
+        tokio::task::yield_now().await;
+        first.shutdown_background();
+        let ended = Ended::Lost(LostReason::UserAborted);
+        assert_eq!(within(waiting).await.expect("no panic"), Err(ended.clone()));
+        assert_eq!(within(ours.send(message("late"))).await, Err(ended.clone()));
+        assert_eq!(within(ours.close()).await, Err(ended));
+        assert!(within(server.accept()).await.is_none());
+        within(server.close()).await;
+    });
 }

@@ -33,7 +33,7 @@ impl Service {
         let server = Endpoint::bind(options).expect("sockets");
         let to: Vec<SocketAddr> = server.local().into_iter().map(|(place, _)| place).collect();
         let served = tokio::spawn(async move {
-            let association = server.accept().await;
+            let association = server.accept().await.expect("it is open");
             let served = serve(&association, inbox.as_ref()).await;
             server.close().await;
             served
@@ -96,7 +96,7 @@ async fn the_data_does_not_wait_for_the_answer_to_the_announcement() {
     let server = Endpoint::bind(options).expect("sockets");
     let to: Vec<SocketAddr> = server.local().into_iter().map(|(place, _)| place).collect();
     let listener = async {
-        let association = server.accept().await;
+        let association = server.accept().await.expect("it is open");
         let mut heard = Vec::new();
         for _ in 0..3 {
             heard.push(association.recv().await.expect("it is up").expect("a message").ppid);
@@ -301,7 +301,7 @@ async fn three_hundred_senders_at_once() {
     let at: Vec<SocketAddr> = server.local().into_iter().map(|(place, _)| place).collect();
     let serving = tokio::spawn(async move {
         for _ in 0..FILES {
-            let (association, inbox) = (server.accept().await, inbox.clone());
+            let (association, inbox) = (server.accept().await.expect("it is open"), inbox.clone());
             tokio::spawn(async move { serve(&association, Some(&inbox)).await });
         }
         // It lives as long as its associations are served.

@@ -93,6 +93,7 @@ async fn transfer(size: u64, config: Config, policies: Policies) -> Result<Vec<u
     let places: Vec<SocketAddr> = receiver.local().into_iter().map(|(place, _)| place).collect();
     let (ours, theirs) = tokio::join!(sender.connect(&places, PORT), receiver.accept());
     let ours = ours.map_err(|error| error.to_string())?;
+    let theirs = theirs.ok_or("the receiver is closed")?;
     let send = async {
         for begin in (0..size).step_by(MESSAGE as usize) {
             let payload = vec![0; MESSAGE.min(size - begin) as usize].into();

@@ -174,7 +174,7 @@ fn whole(way: &str, part: &Part) -> String {
     let by_path: &BTreeMap<(IpAddr, IpAddr), u64> = &direction.by_path;
     lines.extend(by_path.iter().map(|(pair, bytes)| {
         let rate = *bytes as f64 * 8e-6 / part.seconds.max(f64::MIN_POSITIVE);
-        format!("              {rate:>10.2} Mbit/s  by {}", pair_name(pair))
+        format!("              {rate:>10.2} Mbit/s  by {} (with chunk headers)", pair_name(pair))
     }));
     lines.join("\n")
 }

@@ -172,7 +172,7 @@ async fn accept(
     let (mut clients, mut ids) = (JoinSet::new(), 1..);
     let signal = loop {
         tokio::select! {
-            association = endpoint.accept() => {
+            Some(association) = endpoint.accept() => {
                 let id: u64 = ids.next().unwrap_or_default();
                 let client = Client { id, association: Arc::new(association), journal };
                 clients.spawn(client.serve(inbox.clone(), stopping.clone()));

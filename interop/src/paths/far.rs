@@ -157,7 +157,7 @@ impl Far {
             Role::Client => {
                 let [first, second] = links.map(|link| address(0, link));
                 self.command(&format!("connect {} {first} {second}", PORTS[0])).await?;
-                endpoint.accept().await
+                endpoint.accept().await.expect("it is open")
             }
         };
         self.until(|told| told.iter().any(|told| matches!(told, PeerEvent::Up { .. }))).await?;

@@ -118,7 +118,7 @@ async fn give(
     if given != size {
         return Err(SendError::Changed { before: size, after: given });
     }
-    patiently(association, say(association, &Control::End { sha256: sha256.clone() })).await?;
+    say(association, &Control::End { sha256: sha256.clone() }).await?;
     Ok(sha256)
 }
 

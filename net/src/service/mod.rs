@@ -127,9 +127,11 @@ enum Inbound {
     Data(Delivery),
 }
 
+/// Sends a control message. If the other end reads nothing, it finds no room in the send buffer.
 async fn say(association: &Association, control: &Control) -> Result<(), Failure> {
     let payload = serde_json::to_vec(control).unwrap_or_default().into();
-    Ok(association.send(Message { stream: 0, ppid: CONTROL, payload, ..Message::default() }).await?)
+    let message = Message { stream: 0, ppid: CONTROL, payload, ..Message::default() };
+    patiently(association, async { Ok(association.send(message).await?) }).await
 }
 
 /// The next item; `None` if the other end has finished.
@@ -228,41 +230,62 @@ fn hex(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
     use crate::{Carrier, Config, Endpoint, Options};
+    use anabranch_proto::Parameters;
     use std::net::{IpAddr, Ipv4Addr, SocketAddr};
     use std::time::Instant;
 
     /// Both ends of an association: the client's and the listener's, whose receive buffer has so many bytes; with their endpoints.
     async fn pair(receive_buffer: u32) -> (Association, Association, [Endpoint; 2]) {
-        let local = vec![IpAddr::V4(Ipv4Addr::LOCALHOST)];
-        let config = Config { receive_buffer, ..Config::default() };
-        let options =
-            Options { config, local: local.clone(), carrier: Carrier::Udp(0), ..Options::default() };
-        let server = Endpoint::bind(options).expect("sockets");
+        let client = Options::towards(&[IpAddr::V4(Ipv4Addr::LOCALHOST)]).expect("routes").config;
+        ends(client, Config { receive_buffer, ..Config::default() }).await
+    }
+
+    /// The same with these parameters of the client and the listener.
+    async fn ends(client: Config, listener: Config) -> (Association, Association, [Endpoint; 2]) {
+        let bind = |config, listen| {
+            let (local, carrier) = (vec![IpAddr::V4(Ipv4Addr::LOCALHOST)], Carrier::Udp(0));
+            Endpoint::bind(Options { config, local, carrier, listen, ..Options::default() }).expect("sockets")
+        };
+        let (client, server) = (bind(client, false), bind(listener, true));
         let to: Vec<SocketAddr> = server.local().into_iter().map(|(place, _)| place).collect();
-        let client = Endpoint::bind(Options::towards(&local).expect("routes")).expect("sockets");
         let (ours, theirs) = tokio::join!(client.connect(&to, 5000), server.accept());
-        (ours.expect("it comes up"), theirs, [server, client])
+        (ours.expect("it comes up"), theirs.expect("it is open"), [server, client])
+    }
+
+    /// What a measurement comes to at both ends.
+    async fn measured(plan: &Plan) -> (Result<Measured, Failure>, Result<Served, Failure>) {
+        let (ours, theirs, _endpoints) = pair(1 << 20).await;
+        let client = async {
+            let measured = measure(&ours, plan, &PerfProgress::default()).await;
+            let _ = ours.close().await;
+            measured
+        };
+        tokio::join!(client, serve(&theirs, None))
     }
 
     /// While one end sends, the other has nothing to say, and messages of a low rate come seldom. That is no silence.
     #[tokio::test]
     async fn a_measurement_may_take_longer_than_silence() {
         for (rate, way) in [(100_000, PerfDirections::ThereAndBack), (2_000, PerfDirections::Back)] {
-            let (ours, theirs, _endpoints) = pair(1 << 20).await;
             let seconds = PATIENCE as f64 * 1.5;
             let plan = Plan { seconds, message_size: 1000, way, rate: Some(rate), ..Plan::default() };
-            let (measured, served) = tokio::join!(
-                async {
-                    let measured = measure(&ours, &plan, &PerfProgress::default()).await;
-                    let _ = ours.close().await;
-                    measured
-                },
-                serve(&theirs, None)
-            );
+            let (measured, served) = measured(&plan).await;
             let measured = measured.expect("it is not given up");
             assert!(measured.back.is_some_and(|back| back.seconds >= seconds), "{way:?}");
             assert!(matches!(served, Ok(Served::Measured(..))), "{way:?}: {served:?}");
         }
+    }
+
+    /// A client that asks and asks and never reads an answer is given up, as one that says nothing.
+    #[tokio::test]
+    async fn a_client_that_reads_nothing_is_given_up() {
+        let client = Config { port: 0, receive_buffer: 2000, ..Config::default() };
+        let parameters = Parameters { send_buffer: Some(2000), ..Parameters::default() };
+        let (ours, theirs, _endpoints) = ends(client, Config { parameters, ..Config::default() }).await;
+        let asking = async { while say(&ours, &Control::Clock { now: 0 }).await.is_ok() {} };
+        let both = async { tokio::join!(serve(&theirs, None), asking) };
+        let (served, ()) = timeout(Duration::from_secs(30), both).await.expect("nobody waits for ever");
+        assert_eq!(served, Err(Failure::Silent(PATIENCE)));
     }
 
     /// All of a file is in the send buffer, and a slow network takes longer for it than silence may last.
@@ -291,16 +314,8 @@ mod tests {
     #[tokio::test]
     async fn a_measurement_has_as_many_streams_as_agreed() {
         for way in [PerfDirections::ThereAndBack, PerfDirections::Back] {
-            let (ours, theirs, _endpoints) = pair(1 << 20).await;
             let plan = Plan { seconds: 0.1, streams: 17, way, ..Plan::default() };
-            let (measured, _) = tokio::join!(
-                async {
-                    let measured = measure(&ours, &plan, &PerfProgress::default()).await;
-                    let _ = ours.close().await;
-                    measured
-                },
-                serve(&theirs, None)
-            );
+            let (measured, _) = measured(&plan).await;
             let why = measured.expect_err("16 are agreed").to_string();
             assert!(why.contains("17 streams were asked for, and the two ends have agreed on 16"), "{why}");
         }

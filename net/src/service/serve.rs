@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::delay::Clock;
 use super::inbox::{AHEAD, Inbox, Piece, Received};
-use super::{Control, Failure, Inbound, Plan, hear, in_thread, perf, say, unexpected};
+use super::{Control, Failure, Inbound, Plan, hear, in_thread, patiently, perf, say, unexpected};
 use crate::Association;
 
 /// The period over which a transfer must not be too slow. It is longer than the detection of a failed path.
@@ -47,7 +47,10 @@ pub async fn serve(association: &Association, inbox: Option<&Inbox>) -> Result<S
     if let Err(Failure::Confused(_) | Failure::Silent(_)) = served {
         association.abort();
     }
-    let _ = association.close().await;
+    let closed = patiently(association, async { Ok(association.close().await?) }).await;
+    if let Err(Failure::Silent(_)) = closed {
+        association.abort();
+    }
     served
 }
 

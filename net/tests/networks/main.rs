@@ -9,10 +9,13 @@ mod network;
 mod transfer;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
-use anabranch_net::{Event, Extensions, PathId, PathState};
-use network::{Cut, Network};
+use anabranch_net::{Call, Config, Endpoint, Event, Extensions, Options, PathId, PathState, Tape};
+use anabranch_proto::{Output, Time};
+use network::{Cut, Network, address};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use transfer::{Course, Plan, Step, transfer};
@@ -155,6 +158,35 @@ fn large_packets_that_vanish() {
     let course = transfer(&network, &plan);
     let limits = [0, 1].map(|path| course.last_pmdcs(path));
     assert!(limits.iter().all(|limit| (1272 - 40..=1300 - 40).contains(limit)), "{limits:?}");
+}
+
+/// Tells the parameters of the endpoint that it records.
+struct Told(mpsc::Sender<Config>);
+
+impl Tape for Told {
+    fn begin(&mut self, config: &Config, _: &[u8; 32]) {
+        let _ = self.0.send(config.clone());
+    }
+    fn call(&mut self, _: Time, _: &Call<'_>) {}
+    fn polled(&mut self, _: &Output) {}
+}
+
+/// An endpoint knows the MTU of its interface also where /sys shows the interfaces of another network namespace, as here.
+#[test]
+fn the_mtu_of_an_interface_is_known_in_every_namespace() {
+    let Some(network) = Network::new("the_mtu_of_an_interface_is_known_in_every_namespace") else { return };
+    network.on(0, &format!("ip link set {} mtu 1300", network.interface(0, 0)));
+    let (tell, told) = mpsc::channel();
+    let bind = move || {
+        network.enter(0);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let _inside = runtime.enter();
+        let local = (0..2).map(|link| address(0, link)).collect();
+        let options = Options { local, ..Options::default() };
+        Endpoint::record(options, Box::new(Told(tell))).map(drop)
+    };
+    thread::spawn(bind).join().expect("no panic").expect("sockets");
+    assert_eq!(told.recv().expect("it has begun").mtu, 1300);
 }
 
 /// Jumbo frames, and ends with unequal MTUs: a chunk may be larger than the other end's packets, and nearly as large as its

@@ -216,7 +216,7 @@ fn content(number: u64, size: usize) -> Bytes {
 async fn receive(plan: &Plan, count: u64, ready: mpsc::Sender<()>) {
     let endpoint = Endpoint::bind(options(plan, 1, PORT)).expect("sockets");
     ready.send(()).expect("the sender waits");
-    let association = endpoint.accept().await;
+    let association = endpoint.accept().await.expect("it is open");
     let (mut arrived, mut parts) = (0, Vec::new());
     while let Some(delivery) = association.recv().await.expect("it lives") {
         let complete = delivery.complete;
