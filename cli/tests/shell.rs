@@ -6,7 +6,7 @@ mod support;
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, geteuid, kill_process};
@@ -261,26 +261,66 @@ fn a_signal_ends_all_programs() {
     if !possible("shell: signals") {
         return;
     }
-    let directory = directory();
-    let file = scenario(directory.path());
-    let pids = directory.path().join("pids");
-    let other = format!("b=sh -c 'echo $$ >>{0}; sleep 1000; :'", pids.display());
-    let first = format!("echo $$ >>{}; sleep 1000; :", pids.display());
-    let mut session =
-        command(&["shell", &file, "--at", "a", "--at", &other, "--quiet", "--", "sh", "-c", &first])
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("the binary runs");
+    let mut session = TwoPrograms::begin();
+    kill_process(Pid::from_child(&session.process), Signal::TERM).expect("it is there");
+    assert_eq!(session.process.wait().expect("it ends").code(), Some(143));
+    assert_eq!(session.running(), Vec::<String>::new());
+}
+
+/// A session that is killed cannot end its programs. Another process does.
+#[test]
+fn no_program_outlives_a_session_that_is_killed() {
+    if !possible("shell: killed") {
+        return;
+    }
+    let mut session = TwoPrograms::begin();
+    session.process.kill().expect("it is there");
+    session.process.wait().expect("it ends");
     let begun = Instant::now();
-    let written = || fs::read_to_string(&pids).unwrap_or_default();
-    while written().lines().count() < 2 {
-        assert!(begun.elapsed() < Duration::from_secs(60), "the programs never began");
+    while !session.running().is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?} still run", session.running());
         std::thread::sleep(Duration::from_millis(20));
     }
-    kill_process(Pid::from_child(&session), Signal::TERM).expect("it is there");
-    assert_eq!(session.wait().expect("it ends").code(), Some(143));
-    for pid in written().lines() {
-        let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        assert!(state.is_empty() || state.contains(") Z"), "{pid} still runs: {state}");
+}
+
+/// A session with two programs that do not end by themselves, and have said their numbers.
+struct TwoPrograms {
+    process: Child,
+    directory: tempfile::TempDir,
+}
+
+impl TwoPrograms {
+    fn begin() -> TwoPrograms {
+        let directory = directory();
+        let file = scenario(directory.path());
+        let pids = directory.path().join("pids");
+        let other = format!("b=sh -c 'echo $$ >>{0}; sleep 1000; :'", pids.display());
+        let first = format!("echo $$ >>{}; sleep 1000; :", pids.display());
+        let process =
+            command(&["shell", &file, "--at", "a", "--at", &other, "--quiet", "--", "sh", "-c", &first])
+                .stderr(Stdio::null())
+                .spawn()
+                .expect("the binary runs");
+        let session = TwoPrograms { process, directory };
+        let begun = Instant::now();
+        while session.pids().len() < 2 {
+            assert!(begun.elapsed() < Duration::from_secs(60), "the programs never began");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        session
+    }
+
+    fn pids(&self) -> Vec<String> {
+        let written = fs::read_to_string(self.directory.path().join("pids")).unwrap_or_default();
+        written.lines().map(str::to_owned).collect()
+    }
+
+    /// The programs that have not ended.
+    fn running(&self) -> Vec<String> {
+        let runs = |pid: &String| {
+            let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            !state.is_empty() && !state.contains(") Z")
+        };
+        self.pids().into_iter().filter(runs).collect()
     }
 }

@@ -4,13 +4,14 @@
 //! of the devices, gives them to [`anabranch_sim::Live`], which carries them through the same links as in a simulation, and writes each
 //! to the device where it arrives, at its time. The only clock is here.
 //!
-//! Nothing has to be removed after a session: a namespace and its devices end with the last process and file that hold them. Only a session that is
-//! killed by SIGKILL leaves its programs, without devices.
+//! Nothing has to be removed after a session: a namespace and its devices end with the last process and file that hold them. The programs of a session
+//! that is killed by SIGKILL are ended by a process that waits for that (`guard`).
 
 #![allow(clippy::disallowed_types, reason = "programs have real clocks")]
 
 mod carrier;
 mod echo;
+mod guard;
 mod namespace;
 mod processes;
 mod report;
@@ -22,6 +23,7 @@ use anabranch_sim::scenario::Scenario;
 use anabranch_sim::{Live, RunError};
 
 use carrier::Carrier;
+use guard::Guard;
 use namespace::Namespace;
 use processes::{Processes, Signals};
 pub use report::{Ending, FailedProgram, InterfaceReport, Lateness, Report};
@@ -118,6 +120,7 @@ pub fn run(
     let signals = Signals::new().map_err(|error| system("cannot wait for signals", error))?;
     // Links begin to work before the programs do: time zero is now.
     let mut carrier = Carrier::new(live, ports)?;
+    let _guard = Guard::begin(&namespaces);
     let mut processes = Processes::start(places, &namespaces)?;
     // The programs have started with the usual priority. Without the right to a higher one, packets are later.
     let _ = rustix::process::setpriority_process(None, HIGHEST_PRIORITY);

@@ -23,6 +23,8 @@ const FIRST_TABLE: usize = 100;
 /// A node's network namespace.
 pub(crate) struct Namespace {
     file: File,
+    /// What /proc/PID/ns/net of its processes says.
+    pub(crate) id: String,
     devices: Vec<String>,
 }
 
@@ -51,17 +53,19 @@ impl Namespace {
         let devices = names(own.iter().map(|i| interfaces[*i].link.as_str()));
         let make = || -> Result<_, ShellError> {
             unshare(CloneFlags::CLONE_NEWNET).map_err(|error| ShellError::Namespace(error.into()))?;
-            let file = File::open("/proc/thread-self/ns/net").map_err(ShellError::Namespace)?;
+            let here = "/proc/thread-self/ns/net";
+            let file = File::open(here).map_err(ShellError::Namespace)?;
+            let id = fs::read_link(here).map_err(ShellError::Namespace)?.display().to_string();
             let made = own.iter().zip(&devices).map(|(interface, name)| Ok((*interface, device(name)?)));
             let made = made.collect::<Result<Vec<_>, ShellError>>()?;
             let commands = commands(&own, &devices, interfaces);
             ip(&commands).map_err(|error| ShellError::Addresses { node: node.to_owned(), error })?;
-            Ok((file, made))
+            Ok((file, id, made))
         };
         // A thread of its own: it stays in the namespace, and ends.
         let made = thread::scope(|scope| scope.spawn(make).join());
-        let (file, made) = made.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        Ok((Namespace { file, devices }, made))
+        let (file, id, made) = made.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok((Namespace { file, id, devices }, made))
     }
 
     /// Does something in the namespace.
