@@ -10,7 +10,8 @@ use crate::bench::{Done, Role, Stop, ensure};
 use crate::letter::{Arrived, Letter, fnv};
 use crate::network::address;
 use crate::paths::{
-    Far, From, Over, Site, Trial, both_paths, give, on_two_hosts, options, received_by_link, whole,
+    Far, From, Over, Site, Trial, both_paths, give, on_two_hosts, options, received_by_link, well_formed,
+    whole,
 };
 use crate::peer::foreign::Program;
 use crate::peer::{PORTS, PeerEvent, STREAMS};
@@ -50,7 +51,8 @@ async fn row(site: &Site, role: Role, whose: From) -> Done {
     changed?;
     let sent: Vec<Letter> = (0..talk.parts).flat_map(letters).collect();
     whole(&sent, &talk.arrived)?;
-    whole(&sent, &talk.peer.arrived())
+    whole(&sent, &talk.peer.arrived())?;
+    well_formed(&endpoint)
 }
 
 /// The messages of a part.

@@ -31,6 +31,7 @@ impl From<Refused> for Stop {
     fn from(refused: Refused) -> Stop {
         match refused {
             Refused::NotOffered(why) => Stop::NotOffered(why),
+            Refused::Gone(why) => Stop::Failed(why),
             Refused::Busy => Stop::Failed("the peer is busy, and stays so".to_owned()),
         }
     }
@@ -71,6 +72,8 @@ pub struct Bench {
     pub now: Time,
     pub weather: Weather,
     chance: ChaCha8Rng,
+    /// The packets that were lost: of the peer's, and of ours.
+    lost: [u64; 2],
     /// To us or not, by arrival.
     travelling: BTreeMap<(Time, u64), (bool, Bytes)>,
     carried: u64,
@@ -109,6 +112,7 @@ impl Bench {
             now: Time::ZERO,
             weather,
             chance: ChaCha8Rng::seed_from_u64(SEED),
+            lost: [0; 2],
             travelling: BTreeMap::new(),
             carried: 0,
             wake: None,
@@ -260,6 +264,16 @@ impl Bench {
         self.right()
     }
 
+    /// The network has done to packets what the row is about.
+    pub fn had_its_weather(&self) -> Done {
+        let kept = &self.weather.lose_first;
+        ensure(kept.is_empty(), || format!("no packet began with a chunk of type {kept:?}: none was lost"))?;
+        let lossy = self.weather.loss > 0;
+        ensure(!lossy || self.lost.iter().all(|lost| *lost > 0), || {
+            format!("lost were {} packets of the peer and {} of ours", self.lost[0], self.lost[1])
+        })
+    }
+
     /// Goes on for so long.
     pub fn pass(&mut self, time: Duration) -> Done {
         let until = self.now + time;
@@ -334,7 +348,9 @@ impl Bench {
         if self.trace {
             self.show(to_us, &packet, lost);
         }
-        if !lost {
+        if lost {
+            self.lost[usize::from(!to_us)] += 1;
+        } else {
             self.carried += 1;
             self.travelling.insert((self.now + DELAY, self.carried), (to_us, packet));
         }

@@ -60,6 +60,9 @@ fn plan() -> Vec<Series> {
     plan
 }
 
+/// No line has a wanted name.
+pub const NO_LINE: &str = "no line of the series has this in its name";
+
 /// What came of the tries of one line.
 #[derive(Default)]
 struct Tally {
@@ -72,6 +75,9 @@ struct Tally {
 /// nine tries of ten in time.
 pub fn run(tries: usize, wanted: impl Fn(&str) -> bool, mut say: impl FnMut(&str)) -> Result<bool, String> {
     let plan: Vec<Series> = plan().into_iter().filter(|series| wanted(&series.name())).collect();
+    if plan.is_empty() {
+        return Err(NO_LINE.to_owned());
+    }
     let stacks =
         Stacks::new(|stack| stack == Stack::Usrsctp && plan.iter().any(|one| one.peer == Peer::Usrsctp));
     say(&format!(

@@ -58,8 +58,8 @@ struct Arguments {
     trace: bool,
     /// Instead of the matrix: cut the link in use of two, so often for each carrier, link, sender and role, with usrsctp and with
     /// ourselves at the other end; print a table.
-    #[arg(long, value_name = "TRIES")]
-    cuts: Option<usize>,
+    #[arg(long, value_name = "TRIES", value_parser = clap::value_parser!(u16).range(1..))]
+    cuts: Option<u16>,
     /// Where the table is written if everything ran.
     #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/interop.md"))]
     table: PathBuf,
@@ -69,7 +69,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let wanted = |name: &str| arguments.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
     if let Some(tries) = arguments.cuts {
-        return play_cuts(tries, &arguments);
+        return play_cuts(tries.into(), &arguments);
     }
     let plan = matrix::plan(wanted);
     if plan.is_empty() {
@@ -116,6 +116,10 @@ fn play_cuts(tries: usize, arguments: &Arguments) -> ExitCode {
                 return ExitCode::from(2);
             }
             if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(why) if why == cuts::NO_LINE => {
+            eprintln!("error: {why}; `interop --cuts 1` plays all");
+            ExitCode::from(2)
         }
         Err(why) => {
             eprintln!("skipped: cuts: {why}");

@@ -16,7 +16,7 @@ use crate::peer::dcsctp::Dcsctp;
 use crate::peer::foreign::{Foreign, Program};
 use crate::peer::machine::Machine;
 use crate::peer::{Make, Peer, has_no};
-use crate::rows::{ROWS, Row, Run};
+use crate::rows::{ROWS, Row, Run, Wrong};
 
 /// A foreign stack.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -66,8 +66,8 @@ impl Case {
 
 impl Case {
     /// Where the stack breaks its RFC in this row.
-    fn wrong(&self) -> Option<&'static str> {
-        self.row.wrong.filter(|(stack, _)| *stack == self.stack).map(|(_, wrong)| wrong)
+    fn wrong(&self) -> Option<Wrong> {
+        self.row.wrong.filter(|wrong| wrong.stack == self.stack)
     }
 }
 
@@ -223,7 +223,8 @@ fn beside(case: &Case, program: Option<&Program>, trace: bool, row: fn(&mut Benc
     let mut bench = Bench::new(peer, &make, case.role, case.row.weather(), trace);
     // What is known to be in vain is not waited for.
     bench.patience = case.wrong().map(|_| IN_VAIN);
-    row(&mut bench)
+    row(&mut bench)?;
+    bench.had_its_weather()
 }
 
 /// What a peer does not offer is known beforehand; what it offers beyond that is news as well.
@@ -231,7 +232,13 @@ fn judge(done: Done, case: &Case) -> Outcome {
     let expected = !case.row.not_offered.contains(&case.stack);
     let unexpected = || Outcome::Failed("it passes, and was not expected to: change rows/mod.rs".to_owned());
     if let Some(wrong) = case.wrong() {
-        return done.map_or_else(|_| Outcome::PeerWrong(wrong.to_owned()), |()| unexpected());
+        return match done {
+            Ok(()) => unexpected(),
+            Err(Stop::Failed(why)) if why.contains(wrong.sign) => Outcome::PeerWrong(wrong.place.to_owned()),
+            Err(Stop::Failed(why) | Stop::NotOffered(why)) => {
+                Outcome::Failed(format!("{why} (what the peer does wrong shows as: {})", wrong.sign))
+            }
+        };
     }
     match done {
         Ok(()) if expected => Outcome::Passed,

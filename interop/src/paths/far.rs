@@ -17,8 +17,9 @@ use crate::peer::foreign::{Process, Voice, parse};
 use crate::peer::{PORTS, PeerEvent};
 
 /// Timeouts at the peer like ours, in milliseconds, in its commands. usrsctp adds the headers of IP and SCTP, 32 bytes, to
-/// the MTU that it is told: 1,500 would give packets of 1,532 bytes, which the kernel refuses.
-const OPTIONS: [&str; 7] = [
+/// the MTU that it is told: 1,500 would give packets of 1,532 bytes, which the kernel refuses. What we do not offer, it does not either: we would
+/// report it as unrecognized.
+const OPTIONS: [&str; 8] = [
     "option buffers 16000000 1000000",
     "option streams 16 16",
     "option mtu 1460",
@@ -26,6 +27,7 @@ const OPTIONS: [&str; 7] = [
     "option heartbeat 500",
     "option path-max-retrans 2",
     "option sack-delay 20",
+    "option partial-reliability 0",
 ];
 
 /// The peer on the other host.
@@ -96,7 +98,7 @@ impl Far {
                     self.voice.say(command).map_err(Stop::Failed)?;
                 }
                 Some(why) => return Err(Stop::NotOffered(why.to_owned())),
-                None => self.hear(&line),
+                None => self.hear(&line)?,
             }
         }
         Err(Stop::Failed(format!("{command}: the peer has ended")))
@@ -107,13 +109,15 @@ impl Far {
         while !holds(&self.told) {
             let line =
                 self.lines.recv().await.ok_or_else(|| Stop::Failed("the peer has ended".to_owned()))?;
-            self.hear(&line);
+            self.hear(&line)?;
         }
         Ok(())
     }
 
-    fn hear(&mut self, line: &str) {
+    /// What the peer should not have to say fails the row: an error that we report, for example.
+    fn hear(&mut self, line: &str) -> Done {
         let told = parse(line);
+        ensure(told.is_some(), || format!("the peer says: {line}"))?;
         match &told {
             Some(PeerEvent::Arrived(_)) => self.arrivals.push(Instant::now()),
             Some(PeerEvent::Address(_, state)) if state == "failing" => self.failing.notify_one(),
@@ -123,6 +127,7 @@ impl Far {
             _ => {}
         }
         self.told.extend(told);
+        Ok(())
     }
 
     /// It has called the path that was cut potentially failed, and not unreachable before. Where it does not tell its user: it has sent
@@ -167,7 +172,9 @@ impl Far {
     /// What it has said last, for messages.
     pub fn last_word(&mut self) -> String {
         while let Ok(line) = self.lines.try_recv() {
-            self.hear(&line);
+            if self.hear(&line).is_err() {
+                return line;
+            }
         }
         self.told.last().map_or_else(|| "nothing".to_owned(), |told| format!("{told:?}"))
     }

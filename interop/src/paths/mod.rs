@@ -142,8 +142,8 @@ impl Course {
 
     pub fn new(arrivals: &[Instant], cut: Option<Instant>) -> Course {
         let Some(cut) = cut else { return Course { stalled: Duration::ZERO } };
-        let pauses = arrivals.windows(2).filter(|pair| pair[1] > cut && pair[1] - pair[0] >= RTO);
-        Course { stalled: pauses.last().map_or(Duration::ZERO, |pair| pair[1] - cut) }
+        let mut pauses = arrivals.windows(2).filter(|pair| pair[1] > cut && pair[1] - pair[0] >= RTO);
+        Course { stalled: pauses.next_back().map_or(Duration::ZERO, |pair| pair[1] - cut) }
     }
 }
 
@@ -236,7 +236,14 @@ async fn row(site: &Site, role: Role, trial: Trial) -> Result<Course, Stop> {
         let after = received_by_link();
         by_both([0, 1].map(|link| after[link] - before[link]))?;
     }
+    well_formed(&endpoint)?;
     Ok(Course::new(&arrivals, cut))
+}
+
+/// Every packet of the peer could be read.
+pub fn well_formed(endpoint: &Endpoint) -> Done {
+    let malformed = endpoint.traffic().malformed;
+    ensure(malformed == 0, || format!("{malformed} packets of the peer are malformed"))
 }
 
 /// Waits until the sender calls its path potentially failed.

@@ -113,7 +113,7 @@ impl Drop for Process {
 impl Foreign {
     /// With a machine, the calling thread is in its network already.
     pub fn new(program: &Program, make: &Make) -> Result<Foreign, Refused> {
-        let io = |error: std::io::Error| Refused::NotOffered(format!("sockets: {error}"));
+        let io = |error: std::io::Error| Refused::Gone(format!("sockets: {error}"));
         let (socket, theirs) = match program {
             Program::Usrsctp(_) => {
                 let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -151,7 +151,7 @@ impl Foreign {
         match program {
             Program::Usrsctp(program) => {
                 let process = Process::start(&mut Command::new(program), line);
-                process.map(Voice::Process).map_err(Refused::NotOffered)
+                process.map(Voice::Process).map_err(Refused::Gone)
             }
             Program::Linux(machine) => {
                 machine.tell(line);
@@ -171,12 +171,11 @@ impl Foreign {
 
     /// Gives a command and waits for its answer; what else is said meanwhile is kept.
     fn command(&mut self, command: &str) -> Result<(), Refused> {
-        self.voice.say(command).map_err(Refused::NotOffered)?;
+        self.voice.say(command).map_err(Refused::Gone)?;
         loop {
             let heard = self.heard.1.recv_timeout(ANSWER);
-            let heard = heard.map_err(|_| {
-                Refused::NotOffered(format!("{command}: no answer; is the peer still alive?"))
-            })?;
+            let heard = heard
+                .map_err(|_| Refused::Gone(format!("{command}: no answer; is the peer still alive?")))?;
             match heard {
                 ForeignInput::Line(run, _) if run != self.runs => {}
                 ForeignInput::Line(_, line) if line == "ok" => return Ok(()),

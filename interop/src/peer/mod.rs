@@ -52,6 +52,8 @@ pub enum Refused {
     Busy,
     /// Why, in its own words.
     NotOffered(String),
+    /// There is no peer any more, or none could be started: how that was seen.
+    Gone(String),
 }
 
 /// What an association is to do at the peer.

@@ -40,10 +40,20 @@ pub struct Row {
     pub lose_first: &'static [u8],
     /// Stacks that cannot do it; of any other, that is a failure.
     pub not_offered: &'static [Stack],
-    /// A stack that breaks its RFC here, so that the row cannot pass, and where.
-    pub wrong: Option<(Stack, &'static str)>,
+    /// A stack that breaks its RFC here, so that the row cannot pass.
+    pub wrong: Option<Wrong>,
     /// What is to be known of a stack although the row passes.
     pub note: Option<(Stack, &'static str)>,
+}
+
+/// What a stack does against its RFC.
+#[derive(Copy, Clone)]
+pub struct Wrong {
+    pub stack: Stack,
+    /// What it does, and which section says otherwise.
+    pub place: &'static str,
+    /// How the row fails because of it. Any other failure is one.
+    pub sign: &'static str,
 }
 
 const NOT_DCSCTP: &[Stack] = &[Stack::Dcsctp];
@@ -85,8 +95,8 @@ impl Row {
         Row { not_offered, ..self }
     }
 
-    const fn breaks(self, stack: Stack, where_: &'static str) -> Row {
-        Row { wrong: Some((stack, where_)), ..self }
+    const fn breaks(self, stack: Stack, (place, sign): (&'static str, &'static str)) -> Row {
+        Row { wrong: Some(Wrong { stack, place, sign }), ..self }
     }
 
     pub fn weather(&self) -> Weather {
@@ -95,20 +105,29 @@ impl Row {
 }
 
 /// Linux 6.1, `sctp_chunk_assign_mid`: its second fragment of a message has FSN 0, and it waits for 0 there.
-const SECOND_FRAGMENT: &str = "it counts the fragments behind the first from FSN 0, and expects that of others; the first one's is \
+const SECOND_FRAGMENT: (&str, &str) = (
+    "it counts the fragments behind the first from FSN 0, and expects that of others; the first one's is \
     implicitly 0 (RFC 8260 section 2.1), so that the second has FSN 1, as usrsctp and dcsctp send it: messages of several fragments do \
-    not arrive";
+    not arrive",
+    "messages arrive",
+);
 /// What it lists is in its INIT.
-const NO_I_FORWARD_TSN: &str = "it does not list I-FORWARD-TSN among the chunks that it supports (RFC 8260 section 2.3.1): with I-DATA, partial \
-    reliability is not agreed";
+const NO_I_FORWARD_TSN: (&str, &str) = (
+    "it does not list I-FORWARD-TSN among the chunks that it supports (RFC 8260 section 2.3.1): with I-DATA, partial \
+    reliability is not agreed",
+    "not agreed",
+);
 /// The notification of RFC 6458 section 6.1.11.
 const SILENT_ABOUT_SENT: &str = "its user is not told of a message that it gives up after sending it (RFC 6458 section 6.1.11): the row cannot compare \
     what is missing with that; its clock has ticks of 10 ms; its long messages are unordered here: it gives up the fragments of one that have no \
     TSN yet after the others were acknowledged, and its FORWARD TSN is then out of date (RFC 3758 section 3.6)";
 
 /// What is seen: the association ends here by an ABORT without a cause before the ASCONF arrives, and lives on there.
-const FORGETS_AT_ONCE: &str = "it answers packets to an address that it deletes as out of the blue, with an ABORT, before we have acknowledged the \
-    deletion; until then they are part of the association (RFC 5061 section 5.3, F4)";
+const FORGETS_AT_ONCE: (&str, &str) = (
+    "it answers packets to an address that it deletes as out of the blue, with an ABORT, before we have acknowledged the \
+    deletion; until then they are part of the association (RFC 5061 section 5.3, F4)",
+    "PeerAborted([])",
+);
 
 /// 5 %.
 const LOSS: u64 = 50;
