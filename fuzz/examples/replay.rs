@@ -3,7 +3,9 @@
 
 use std::fmt::Debug;
 
-use anabranch_fuzz::{capture, codec, cookie, delivery, endpoint, extensions, sacks, script};
+use anabranch_fuzz::{
+    capture, codec, cookie, delivery, endpoint, extensions, sacks, scenario, script, storm,
+};
 use arbitrary::{Arbitrary, Unstructured};
 
 fn main() {
@@ -16,12 +18,18 @@ fn main() {
             "packet" => codec::packet(&bytes),
             "params" => codec::params(&bytes),
             "script" => script::script(&bytes),
-            "capture" => capture::capture(&bytes),
+            "scenario" => scenario::scenario(&bytes),
+            "trace" => scenario::trace(&bytes),
+            "capture" => {
+                capture::capture(&bytes);
+                capture::against(&bytes);
+            }
             "cookie" => cookie::Case::play(case(&bytes)),
             "sacks" => sacks::Case::play(case(&bytes)),
             "endpoint" => println!("{:?}", endpoint::Case::play(case(&bytes))),
             "extensions" => extensions::Case::play(case(&bytes)),
             "delivery" => delivery::Case::play(case(&bytes)),
+            "storm" => storm::Case::play(case(&bytes)),
             other => panic!("no target {other}"),
         }
     }

@@ -21,6 +21,8 @@ fn main() {
     // Behind the headers of packet and chunk.
     write("params", "causes", &encoded(&error(causes()))[16..]);
     SCRIPTS.iter().for_each(|(name, text)| write("script", name, text.as_bytes()));
+    scenarios();
+    TRACES.iter().for_each(|(name, text)| write("trace", name, text.as_bytes()));
     let ng = pcapng();
     write("capture", "udp.pcapng", &ng);
     for (name, link_type, before) in [("raw", 101, 0), ("ethernet", 1, 14), ("cooked", 113, 16)] {
@@ -37,6 +39,32 @@ fn write(target: &str, name: &str, bytes: &[u8]) {
     std::fs::create_dir_all(&folder).expect("a folder that can be made");
     std::fs::write(folder.join(name), bytes).expect("a file that can be written");
 }
+
+/// The examples that fit into an input, without their comments.
+fn scenarios() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios");
+    for entry in std::fs::read_dir(folder).expect("the folder is there") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("a scenario");
+        let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
+        let (text, name) = (lines.join("\n") + "\n", path.file_stem().unwrap_or_default().to_string_lossy());
+        if text.len() < LONGEST_SCENARIO && !text.contains("trace =") {
+            write("scenario", &name, text.as_bytes());
+        }
+    }
+}
+
+/// Bytes of a scenario that is a seed.
+const LONGEST_SCENARIO: usize = 1500;
+
+const TRACES: [(&str, &str); 3] = [
+    ("opportunities", "0\n5\n5\n12\n# a remark\n40\n"),
+    ("samples", "time,rate\n0,1000000\n0.5,0\n1.25,2000000\n2,0\n"),
+    ("all-columns", "time,rate,delay,loss\n0,1e6,0.01,0\n# a remark\n0.1,2.5e6,0.02,0.5\n1,0,0,1\n"),
+];
 
 /// The first packet of each shape in a transfer with losses, and what no transfer sends.
 fn packets() -> Vec<Packet> {

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use anabranch_proto::wire::{Address, Cause, Chunk, DecodeError, Ecn, HEADER, Packet, Param};
+use anabranch_proto::wire::{Address, Cause, Chunk, DecodeError, Ecn, HEADER, Packet, Param, Quoted};
 use bytes::{Bytes, BytesMut};
 
 const PLACE: Address = Address::ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
@@ -21,7 +21,11 @@ pub fn packet(bytes: &[u8]) {
     }
     if let Ok(packet) = unchecked {
         comes_back(&packet, bytes.len());
+        // ICMP quotes the beginning of a packet.
+        let quoted = Quoted::read(&bytes).expect("a whole packet says enough");
+        assert_eq!((quoted.ports, quoted.tag), (packet.ports, packet.tag));
     }
+    let _ = Quoted::read(&bytes);
 }
 
 /// Whatever these bytes are taken for, as a list of parameters or of causes, comes back equal.

@@ -2,7 +2,7 @@
 //!
 //! | target | input | what must hold |
 //! |---|---|---|
-//! | `packet` | bytes | no panic; what decodes encodes, not longer, and decodes equal |
+//! | `packet` | bytes | no panic; what decodes encodes, not longer, and decodes equal; no panic with what ICMP quotes |
 //! | `params` | bytes | the same of parameter lists, and of error causes with what they enclose |
 //! | `capture` | bytes | no panic; packets hold no more than the file, each explained in one line and as JSON |
 //! | `cookie` | changes to a valid COOKIE ECHO | no association but by the cookie as it was given |
@@ -10,6 +10,8 @@
 //! | `endpoint` | packets, calls, timers | no panic, an end to every drain, bounded memory |
 //! | `extensions` | a peer that has agreed on extensions, and calls | no panic, an end to every drain, bounded memory |
 //! | `script` | text | the reader and the runner of packet scripts do not panic |
+//! | `scenario` | text | a scenario is refused with its place, or written as TOML and read as the same |
+//! | `trace` | text | a recorded trace is refused with its line, or delivers something |
 //! | `storm` | seeds of storms | two honest ends in a network that loses, replays, breaks and mutates: as `proto/tests/storm` says |
 //! | `delivery` | what a network does to packets | each message at most once, in order; exactly once when it heals |
 //!
@@ -28,6 +30,7 @@ pub mod lone;
 pub mod memory;
 pub mod peer;
 pub mod sacks;
+pub mod scenario;
 pub mod script;
 pub mod storm;
 
