@@ -245,6 +245,19 @@ mod tests {
         }
     }
 
+    /// What is locked is what runs.
+    #[test]
+    fn versions_are_those_that_run() {
+        let lock = include_str!("../Cargo.lock");
+        for transport in crate::TRANSPORTS {
+            let (name, version) = transport.version().split_once(' ').expect("a crate and its version");
+            assert!(
+                lock.contains(&format!("name = \"{name}\"\nversion = \"{version}\"")),
+                "{name} {version}"
+            );
+        }
+    }
+
     #[test]
     fn an_unknown_name_is_refused_with_those_there_are() {
         let set = ["flow.transfer.protocol={ foreign = 'nog' }".to_owned()];
