@@ -101,6 +101,22 @@ fn every_chart_has_the_numbers_of_the_results() {
     assert!(of(": cwnd").iter().all(|trace| numbers(&trace["y"]).iter().all(|cwnd| *cwnd > 0.0)));
 }
 
+/// A timeout holds until the next, and the last one as long as the windows of its path.
+#[test]
+fn a_timeout_holds_until_the_next() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (page, _) = report(directory.path(), &[&example("one-path")]);
+    let traces = traces(&page);
+    let ends = |name: &str| {
+        let named =
+            traces.iter().find(|trace| trace["name"].as_str().is_some_and(|known| known.ends_with(name)));
+        let x = numbers(&named.unwrap_or_else(|| panic!("no {name}"))["x"]);
+        [x[0], x[x.len() - 1]]
+    };
+    let ([first, last], [_, windows]) = (ends(": RTO"), ends(": cwnd"));
+    assert!(first < last && last == windows, "{first} to {last}, {windows}");
+}
+
 #[test]
 fn frames_of_radios_stand_on_a_time_line() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -123,6 +139,31 @@ fn frames_of_radios_stand_on_a_time_line() {
         assert!(bars.iter().all(|[from, to]| to - from > 192e-6 && to - from < 400e-6), "{name}");
     }
     assert!(frames("data").iter().any(|[from, to]| to - from > 4e-3));
+}
+
+/// A station that sends all the time takes the same share of a short run and of one with far more frames than a page keeps.
+#[test]
+fn frames_of_a_long_run_take_their_share_of_the_time() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let scenario = format!("{}/../papers/cmt-over-wireless/saturated.toml", env!("CARGO_MANIFEST_DIR"));
+    let shares = |seconds: f64| {
+        let stop = format!("stop={seconds} s");
+        let (page, _) = report(
+            directory.path(),
+            &[&scenario, "--set", &stop, "--set", "measure=[\"0 s\", \"1 s\"]", "--force"],
+        );
+        let traces = traces(&page);
+        ["RTS", "CTS", "data", "ACK"].map(|name| {
+            let frames =
+                traces.iter().find(|trace| trace["meta"]["kind"] == "frames" && trace["name"] == name);
+            let times = numbers(&frames.expect("frames of this kind")["x"]);
+            times.chunks_exact(3).map(|bar| bar[1] - bar[0]).sum::<f64>() / seconds
+        })
+    };
+    let (short, long) = (shares(10.0), shares(100.0));
+    for (short, long) in short.into_iter().zip(long) {
+        assert!((long / short - 1.0).abs() < 0.01, "{short} and {long}");
+    }
 }
 
 /// Behind the page's own script: waits until all is drawn, runs `steps`, and keeps what they return.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::chart::COLORS;
 use super::page::{data, shell};
 use super::plotly::text;
+use super::sweep::DASHES;
 use crate::advice::{Edge, Map, PairTask, PolicyAnswer, TOLERANCE, explain_policy, shown};
 
 const SCRIPT: &str = include_str!("figures.js");
@@ -85,7 +86,8 @@ fn curves(task: &PairTask, answer: &PolicyAnswer) -> Value {
             "type": "scatter", "mode": "lines+markers", "name": text(policy), "x": x,
             "y": answer.buffers.iter().map(of).collect::<Vec<_>>(),
             "error_y": { "type": "data", "array": answer.buffers.iter().map(half).collect::<Vec<_>>(), "visible": true, "color": color },
-            "line": { "color": color },
+            // Policies that are equally fast have one line: each dash shows what lies below.
+            "line": { "color": color, "dash": DASHES[i % DASHES.len()] },
         })
     };
     let lines: Vec<Value> = task.transfer.policies.iter().enumerate().map(line).collect();
@@ -99,9 +101,9 @@ fn curves(task: &PairTask, answer: &PolicyAnswer) -> Value {
 }
 
 fn edges(edges: &[Edge]) -> Markup {
-    let side = |edge: &Edge, found: &Option<(f64, String)>, end: f64| match found {
+    let side = |edge: &Edge, found: &Option<(f64, String)>, end: f64, way: &str| match found {
         Some((at, policy)) => format!("{} ({policy})", shown(*at, edge.quantity.unit)),
-        None => format!("none to {}", shown(end, edge.quantity.unit)),
+        None => format!("no change {way} to {}", shown(end, edge.quantity.unit)),
     };
     html! {
         h2 { "Where the answer changes if one quantity changes alone" }
@@ -110,8 +112,8 @@ fn edges(edges: &[Edge]) -> Markup {
             tbody { @for edge in edges { tr {
                 th scope="row" { (with_code(&edge.name())) }
                 td { (shown(edge.now, edge.quantity.unit)) }
-                td { (side(edge, &edge.below, edge.between[0])) }
-                td { (side(edge, &edge.above, edge.between[1])) }
+                td { (side(edge, &edge.below, edge.between[0], "down")) }
+                td { (side(edge, &edge.above, edge.between[1], "up")) }
             } } }
         } }
     }

@@ -45,25 +45,25 @@ pub(super) enum Shape {
 #[derive(Clone, Default, Debug)]
 pub(super) struct Columns {
     pub(super) x: Vec<f64>,
-    pub(super) y: Vec<f32>,
+    pub(super) y: Vec<f64>,
 }
 
 impl Columns {
     /// Of points in nanoseconds.
-    pub(super) fn of(points: impl Iterator<Item = (u64, f32)>) -> Columns {
+    pub(super) fn of(points: impl Iterator<Item = (u64, f64)>) -> Columns {
         let mut columns = Columns::default();
         points.for_each(|(at, value)| columns.push(at, value));
         columns
     }
 
-    pub(super) fn push(&mut self, at: u64, value: f32) {
+    pub(super) fn push(&mut self, at: u64, value: f64) {
         self.x.push(at as f64 / 1e9);
         self.y.push(value);
     }
 
     /// Adds an interval in a lane.
-    pub(super) fn interval(&mut self, from: u64, to: u64, lane: f32) {
-        for (at, value) in [(from, lane), (to, lane), (to, f32::NAN)] {
+    pub(super) fn interval(&mut self, from: u64, to: u64, lane: f64) {
+        for (at, value) in [(from, lane), (to, lane), (to, f64::NAN)] {
             self.push(at, value);
         }
     }
@@ -73,7 +73,7 @@ impl Columns {
     }
 
     /// The points in order.
-    pub(super) fn points(&self) -> impl Iterator<Item = (f64, f32)> + '_ {
+    pub(super) fn points(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
         self.x.iter().copied().zip(self.y.iter().copied())
     }
 }

@@ -31,8 +31,8 @@ fn of_flow(flow: &FlowRecord, ended: f64) -> [Chart; 5] {
         }),
         per_path(flow, "round-trip time and RTO", "s", |path| {
             vec![
-                ("smoothed RTT", "solid", Columns::of(path.srtt.iter())),
-                ("RTO", "dot", Columns::of(path.rto.iter())),
+                ("smoothed RTT", "solid", Columns::of(path.held(&path.srtt))),
+                ("RTO", "dot", Columns::of(path.held(&path.rto))),
             ]
         }),
         waiting(flow, ended),
@@ -129,7 +129,7 @@ fn queues(recorder: &Recorder) -> Option<Chart> {
     chart.series = used
         .zip(COLORS.iter().cycle())
         .map(|(link, color)| {
-            let lengths = link.queue.iter().map(|(at, packets)| (at, packets as f32));
+            let lengths = link.queue.iter().map(|(at, packets)| (at, f64::from(packets)));
             steps(link.name.clone(), color, "solid", Columns::of(lengths))
         })
         .collect();
@@ -147,7 +147,7 @@ fn frames(channel: &ChannelRecord) -> Chart {
         let mut columns = Columns::default();
         for ((_, station), airtimes) in channel.frames.iter().filter(|((of, _), _)| *of == kind) {
             for (at, airtime) in airtimes.iter() {
-                columns.interval(at, at + airtime as u64, *station as f32 + 1.0);
+                columns.interval(at, at + airtime, *station as f64 + 1.0);
             }
         }
         let meta = Some(json!({ "kind": "frames", "channel": channel.name }));

@@ -34,9 +34,9 @@ fn draw(root: &DrawingArea<SVGBackend<'_>, Shift>, chart: &Chart, ended: f64) ->
     root.fill(&WHITE)?;
     let (left, right) = root.split_horizontally(WIDTH);
     let values = chart.series.iter().flat_map(|series| &series.columns.y);
-    let highest = values.copied().filter(|y| y.is_finite()).fold(0.0, f32::max);
+    let highest = values.copied().filter(|y| y.is_finite()).fold(0.0, f64::max);
     let lanes = chart.lanes.len() as f64;
-    let highest = if highest > 0.0 { f64::from(highest) * 1.05 } else { 1.0 };
+    let highest = if highest > 0.0 { highest * 1.05 } else { 1.0 };
     let range = if lanes > 0.0 { 0.5..lanes + 0.5 } else { 0.0..highest };
     let mut plane = ChartBuilder::on(&left)
         .margin(12)
@@ -75,7 +75,7 @@ fn draw_series(plane: &mut Plane<'_, '_>, series: &Series, ended: f64) -> Drawn 
     match series.shape {
         Shape::Steps(dash) => line(plane, steps(series, ended), dash, color)?,
         Shape::Symbols(symbol, size) => {
-            let points = series.columns.points().map(|(x, y)| (x, f64::from(y)));
+            let points = series.columns.points();
             let size = i32::try_from(size).unwrap_or(8) / 2 + 1;
             match symbol {
                 "x" => drop(plane.draw_series(points.map(|at| Cross::new(at, size, color.stroke_width(2))))?),
@@ -100,7 +100,7 @@ fn steps(series: &Series, ended: f64) -> Vec<(f64, f64)> {
     let mut corners: Vec<(f64, f64)> = Vec::new();
     for (x, y) in series.columns.points() {
         corners.extend(corners.last().map(|(_, before)| (x, *before)));
-        corners.push((x, f64::from(y)));
+        corners.push((x, y));
     }
     corners.extend(corners.last().map(|(x, y)| (ended.max(*x), *y)));
     corners

@@ -163,7 +163,7 @@ fn csv_of(chart: &Chart) -> Result<Vec<u8>, PictureError> {
                 intervals(series).map(|[from, lane, to]| [from, lane, to].map(|x| x.to_string())).collect()
             }
             false => {
-                let row = |(at, y): (f64, f32)| [at.to_string(), y.to_string(), value.to_owned()];
+                let row = |(at, y): (f64, f64)| [at.to_string(), y.to_string(), value.to_owned()];
                 series.columns.points().map(row).collect()
             }
         };
@@ -179,7 +179,7 @@ fn csv_of(chart: &Chart) -> Result<Vec<u8>, PictureError> {
 /// The intervals of a series of bars: begin, lane, end.
 pub(super) fn intervals(series: &Series) -> impl Iterator<Item = [f64; 3]> + '_ {
     let Columns { x, y } = &series.columns;
-    x.chunks_exact(3).zip(y.chunks_exact(3)).map(|(x, y)| [x[0], f64::from(y[0]), x[1]])
+    x.chunks_exact(3).zip(y.chunks_exact(3)).map(|(x, y)| [x[0], y[0], x[1]])
 }
 
 /// A TeX document that draws the CSV beside it.

@@ -13,6 +13,7 @@ mod chart;
 mod charts;
 mod draw;
 mod export;
+mod frames;
 mod lengths;
 mod page;
 mod panels;

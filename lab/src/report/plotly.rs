@@ -86,7 +86,7 @@ fn write_trace(text: &mut String, row: usize, series: &Series) {
     text.push_str("{\"x\":");
     write_column(text, "f8", &bytes_of(x, |x| x.to_le_bytes()));
     text.push_str(",\"y\":");
-    write_column(text, "f4", &bytes_of(y, |y| y.to_le_bytes()));
+    write_values(text, y);
     text.push(',');
     text.push_str(&escaped(&trace(row, series))[1..]);
 }
@@ -118,6 +118,15 @@ fn trace(row: usize, series: &Series) -> Value {
     trace
 }
 
+/// Writes the values as floats, which have seven digits, unless a whole number has more.
+fn write_values(text: &mut String, y: &[f64]) {
+    if y.iter().all(|y| y.fract() != 0.0 || f64::from(*y as f32) == *y) {
+        write_column(text, "f4", &bytes_of(y, |y| (y as f32).to_le_bytes()));
+    } else {
+        write_column(text, "f8", &bytes_of(y, |y| y.to_le_bytes()));
+    }
+}
+
 fn bytes_of<T: Copy, const N: usize>(values: &[T], bytes: impl Fn(T) -> [u8; N]) -> Vec<u8> {
     let mut all = vec![0; values.len() * N];
     all.chunks_exact_mut(N).zip(values).for_each(|(place, value)| place.copy_from_slice(&bytes(*value)));
@@ -145,7 +154,19 @@ pub(super) fn shortened(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::shortened;
+    use super::{shortened, write_values};
+
+    /// A chunk with a number above 2^24, and a peer's window above 16 MiB, is not the one beside it.
+    #[test]
+    fn whole_numbers_stay_exact() {
+        let written = |y: &[f64]| {
+            let mut text = String::new();
+            write_values(&mut text, y);
+            text
+        };
+        assert!(written(&[0.1, 16_777_216.0, f64::NAN]).contains("f4"));
+        assert!(written(&[0.1, 16_777_217.0, f64::NAN]).contains("f8"));
+    }
 
     #[test]
     fn numbers_have_seven_digits() {

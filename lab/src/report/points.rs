@@ -6,7 +6,7 @@ type Point<V> = (u64, V);
 /// Points in order of time. Beyond `limit` points the time axis is divided into intervals. Each keeps its first and its last point, the
 /// lowest if it is below both, and the highest if it is above both: peaks stay visible, and no point is dropped at random.
 #[derive(Debug)]
-pub(super) struct Points<V = f32> {
+pub(super) struct Points<V = f64> {
     limit: usize,
     /// The length of an interval in nanoseconds; 0 while every point is kept.
     interval: u64,
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn few_points_are_kept_as_they_are() {
         let mut points = Points::new(100);
-        (0..96).for_each(|i| points.push(i, i as f32));
+        (0..96).for_each(|i| points.push(i, i as f64));
         assert_eq!(points.iter().count(), 96);
         assert_eq!(points.interval, 0);
     }
@@ -183,7 +183,7 @@ mod tests {
     fn many_points_keep_their_peaks_and_their_ends() {
         let mut points = Points::new(1000);
         for i in 0..100_000_u64 {
-            points.push(i, if i == 77_777 { 1e6 } else { (i % 10) as f32 });
+            points.push(i, if i == 77_777 { 1e6 } else { (i % 10) as f64 });
         }
         let kept: Vec<_> = points.iter().collect();
         assert!(kept.len() <= 1000, "{}", kept.len());
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn an_interval_keeps_no_corner_that_its_ends_show() {
         let mut points = Points::new(1000);
-        (0..100_000_u64).for_each(|i| points.push(i, (i % 2) as f32));
+        (0..100_000_u64).for_each(|i| points.push(i, (i % 2) as f64));
         let kept: Vec<_> = points.iter().collect();
         assert!(kept.len() > 200 && kept.len() <= 500, "{}", kept.len());
         assert!(kept.windows(2).all(|pair| pair[0].1 != pair[1].1));
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn points_of_one_moment_are_bounded_too() {
         let mut points = Points::new(64);
-        (0..10_000).for_each(|i| points.push(5, i as f32));
+        (0..10_000).for_each(|i| points.push(5, i as f64));
         assert!(points.iter().count() <= 64);
     }
 }

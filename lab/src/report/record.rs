@@ -8,13 +8,14 @@ use anabranch_sim::trace::{
     Detail, Details, FrameKind, Names, Observer, QueueChange, QueueRecord, RadioFrame, Record, Side, Wants,
 };
 
+use super::frames::Frames;
 use super::lengths::come;
 use super::points::Points;
 use super::steps::{Steps, value};
 
 /// The largest number of points in a chart of single chunks.
 const CHUNKS: usize = 20_000;
-/// The largest number of points of a line.
+/// The largest number of points of a line, and of bars of one kind of frames of a station.
 const LINE: usize = 8_000;
 /// The number of intervals of the rate chart.
 const BINS: usize = 400;
@@ -33,8 +34,8 @@ pub(super) struct ChannelRecord {
     pub(super) name: String,
     /// The nodes of its radios.
     pub(super) stations: Vec<String>,
-    /// By kind and station: the begin of each frame and its duration, in nanoseconds.
-    pub(super) frames: BTreeMap<(&'static str, usize), Points>,
+    /// By kind and station.
+    pub(super) frames: BTreeMap<(&'static str, usize), Frames>,
 }
 
 impl ChannelRecord {
@@ -152,7 +153,7 @@ impl Rate {
 
     /// When each interval begins, in nanoseconds, and its rate in bit/s, up to the `end` of the run. Behind the last interval nothing
     /// was sent.
-    pub(super) fn until(&self, end: u64) -> Vec<(u64, f32)> {
+    pub(super) fn until(&self, end: u64) -> Vec<(u64, f64)> {
         let begins = (0..).step_by(self.interval as usize);
         let mut spans: Vec<(u64, u64)> = begins.zip(self.bytes.iter().copied()).collect();
         // A part of an interval that the run ends in has a rate of its own if it is at least half of one. A few bytes in a moment
@@ -168,9 +169,9 @@ impl Rate {
         let sent = self.end.min(end);
         let ends = spans.iter().skip(1).map(|(begin, _)| *begin).chain([sent]);
         let rate = |(&(begin, bytes), to): (&(u64, u64), u64)| {
-            (begin, (bytes as f64 * 8e9 / to.saturating_sub(begin).max(1) as f64) as f32)
+            (begin, bytes as f64 * 8e9 / to.saturating_sub(begin).max(1) as f64)
         };
-        let mut points: Vec<(u64, f32)> = spans.iter().zip(ends).map(rate).collect();
+        let mut points: Vec<(u64, f64)> = spans.iter().zip(ends).map(rate).collect();
         if let Some((_, last)) = points.last().copied() {
             points.extend((sent < end).then_some((sent, 0.0)));
             points.push((end, if sent < end { 0.0 } else { last }));
@@ -193,9 +194,15 @@ impl PathRecord {
 
     /// It carries a piece of data.
     #[inline(always)]
-    fn carry(&mut self, at: u64, number: f32, size: u32, why: Why) {
+    fn carry(&mut self, at: u64, number: f64, size: u32, why: Why) {
         self.sent[why as usize].push(at, number);
         self.rate.add(at, u64::from(size));
+    }
+
+    /// The points of a line whose values hold until the next, or until the windows were told for the last time.
+    pub(super) fn held<'p>(&self, line: &'p Points) -> impl Iterator<Item = (u64, f64)> + 'p {
+        let until = self.windows.last();
+        line.iter().chain(line.iter().last().filter(|(at, _)| *at < until).map(|(_, value)| (until, value)))
     }
 
     /// The chunks that were sent, with the name of the reason, sorted.
@@ -224,7 +231,7 @@ impl FlowRecord {
 
     /// The number of a piece of data, counted from the first one sent. TSNs wrap after 2^32.
     #[inline]
-    fn number(&mut self, number: u64) -> f32 {
+    fn number(&mut self, number: u64) -> f64 {
         let first = *self.first.get_or_insert(number);
         let distance = number.checked_sub(first);
         value(distance.unwrap_or_else(|| u64::from((number as u32).wrapping_sub(first as u32))))
@@ -232,7 +239,7 @@ impl FlowRecord {
 
     /// The number of a chunk.
     #[inline(always)]
-    fn chunk(&mut self, tsn: Tsn) -> f32 {
+    fn chunk(&mut self, tsn: Tsn) -> f64 {
         let first = *self.first.get_or_insert(u64::from(tsn.0));
         value(u64::from(tsn.0.wrapping_sub(first as u32)))
     }
@@ -324,9 +331,9 @@ impl FlowRecord {
             }
             Detail::Rto { rto, srtt } => {
                 let path = self.path(path);
-                path.rto.push(at, rto.as_secs_f64() as f32);
+                path.rto.push(at, rto.as_secs_f64());
                 if let Some(srtt) = srtt {
-                    path.srtt.push(at, srtt.as_secs_f64() as f32);
+                    path.srtt.push(at, srtt.as_secs_f64());
                 }
             }
             Detail::PeerWindow { bytes } => self.peer_window.set(at, [*bytes]),
@@ -414,7 +421,7 @@ impl Observer for Recorder {
             Record::Air { channel, frame, .. } => {
                 let key = (kind(frame), frame.from as usize);
                 let frames = &mut self.channels[*channel].frames;
-                frames.entry(key).or_insert_with(|| Points::new(LINE)).push(at, value(frame.airtime));
+                frames.entry(key).or_insert_with(|| Frames::new(LINE)).push(at, frame.airtime);
             }
             Record::Dropped { flow, packet, .. } => {
                 let flow = &mut self.flows[*flow];
@@ -473,8 +480,8 @@ mod tests {
     use super::*;
 
     /// Bits below the line.
-    fn area(points: &[(u64, f32)]) -> f64 {
-        points.windows(2).map(|pair| f64::from(pair[0].1) * (pair[1].0 - pair[0].0) as f64 / 1e9).sum()
+    fn area(points: &[(u64, f64)]) -> f64 {
+        points.windows(2).map(|pair| pair[0].1 * (pair[1].0 - pair[0].0) as f64 / 1e9).sum()
     }
 
     #[test]

@@ -47,25 +47,30 @@ impl<const N: usize> Steps<N> {
         }
     }
 
+    /// When the values were told for the last time, in nanoseconds.
+    pub(super) fn last(&self) -> u64 {
+        self.at
+    }
+
     /// The points of a line: nanoseconds and value. The last shows that the value holds until it was told for the last time.
-    pub(super) fn line(&self, number: usize) -> impl Iterator<Item = (u64, f32)> + '_ {
+    pub(super) fn line(&self, number: usize) -> impl Iterator<Item = (u64, f64)> + '_ {
         let last = Some(self.latest[number]).filter(|latest| *latest != NONE);
         self.lines[number].iter().chain(last.map(|latest| (self.at, value(latest))))
     }
 }
 
-/// A value of a chart. It is below 2^53, so that it is rounded once.
+/// A value of a chart. It is below 2^53, so that it is exact.
 #[inline(always)]
-pub(super) fn value(whole: u64) -> f32 {
+pub(super) fn value(whole: u64) -> f64 {
     // The conversion of signed numbers is one instruction.
-    whole as i64 as f32
+    whole as i64 as f64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn points(steps: &Steps<2>, line: usize) -> Vec<(u64, f32)> {
+    fn points(steps: &Steps<2>, line: usize) -> Vec<(u64, f64)> {
         steps.line(line).collect()
     }
 

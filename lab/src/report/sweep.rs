@@ -135,11 +135,11 @@ fn curves<'a>(
     json!({ "data": traces, "layout": { "xaxis": axis, "yaxis": values_axis(sweep, measure) } })
 }
 
-/// What a difference is: the measure less that of the cell with the first value of the compared key.
+/// What a difference is: the measure minus that of the cell with the first value of the compared key.
 fn difference_heading(sweep: &Sweep, measure: usize) -> String {
     let Measured { name, .. } = &sweep.measures[measure];
     let first = sweep.compared().map_or(String::new(), |axis| {
-        format!(" less that with {} = {}", axis.key, axis.values.first().map(written).unwrap_or_default())
+        format!(" minus that with {} = {}", axis.key, axis.values.first().map(written).unwrap_or_default())
     });
     let unit = sweep.measures[measure].unit();
     if unit.is_empty() { format!("{name}{first}") } else { format!("{name}{first}, {unit}") }
