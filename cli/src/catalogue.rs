@@ -10,11 +10,20 @@ use crate::screen;
 
 /// The output format of a list.
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Format {
     /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  anabranch rules
+  anabranch policies --json | jq -r '.routes[]'
+  anabranch keys --json
+
+Exit status: 0 done, 1 the list could not be written.";
 
 /// Lists every rule with its choices and the choice of each era.
 pub(crate) fn rules(format: &Format) -> u8 {

@@ -15,7 +15,9 @@ const SIZE: (u32, u32) = (860, 560);
 pub(crate) fn run(paper: &Paper, means: Means<'_>, figure: &CurveFigure) -> Result<PaperFigure, u8> {
     let outcomes = means.outcomes(paper, |id| id == figure.claim)?;
     let drawn = outcomes.iter().find_map(|outcome| drawn(paper, figure, outcome));
-    drawn.unwrap_or_else(|| Err(refuse(format!("{}: no group has runs enough", figure.name))))
+    drawn.unwrap_or_else(|| {
+        Err(refuse(format!("{}: no group of runs is large enough for a curve", figure.name)))
+    })
 }
 
 /// The figure of the claim's outcome; `None` if it has no curve.
@@ -70,21 +72,30 @@ fn ends(points: &[(f64, [f64; 3])]) -> [f64; 2] {
     [last, most]
 }
 
-/// The labels of the axes, and the factors of the values: shares become per cent.
+/// The labels of the axes, the unit of the first, and the factor of its values: shares become per cent.
 struct Axes {
     x: String,
     y: String,
+    unit: &'static str,
     scale: f64,
 }
 
 impl Axes {
     fn of(paper: &Paper, figure: &CurveFigure) -> Option<Axes> {
         let [by, compared] = figure.measures(paper)?;
-        let symbol = |unit: &str| if unit.is_empty() { String::new() } else { format!(", {unit}") };
-        let (percent, y) = (by.unit.symbol().is_empty(), symbol(compared.unit.symbol()));
-        let x = if percent { ", %".to_owned() } else { symbol(by.unit.symbol()) };
-        let scale = if percent { 100.0 } else { 1.0 };
-        Some(Axes { x: format!("{}{x}", by.name), y: format!("{}{y}", compared.name), scale })
+        let label = |name: &str, unit: &str| {
+            if unit.is_empty() { name.to_owned() } else { format!("{name}, {unit}") }
+        };
+        let (unit, scale) = match by.unit.symbol() {
+            "" => ("%", 100.0),
+            symbol => (symbol, 1.0),
+        };
+        Some(Axes { x: label(&by.name, unit), y: label(&compared.name, compared.unit.symbol()), unit, scale })
+    }
+
+    /// What the legend says of a place on the first axis.
+    fn threshold(&self, at: f64) -> String {
+        format!("threshold: {at:.1} {}", self.unit)
     }
 }
 
@@ -130,7 +141,7 @@ fn draw_curve(area: &Area<'_>, curve: &Curve, threshold: Option<f64>, axes: &Axe
     if let Some(at) = threshold.map(|at| at * axes.scale) {
         let line = PathElement::new(vec![(at, 0.0), (at, most)], FAINT.stroke_width(1));
         let key = |(x, y)| PathElement::new(vec![(x, y), (x + 18, y)], FAINT.stroke_width(1));
-        chart.draw_series([line])?.label(format!("threshold: {at:.1}")).legend(key);
+        chart.draw_series([line])?.label(axes.threshold(at)).legend(key);
     }
     legend(&mut chart, SeriesLabelPosition::UpperLeft)
 }
@@ -139,4 +150,16 @@ fn draw_curve(area: &Area<'_>, curve: &Curve, threshold: Option<f64>, axes: &Axe
 fn interval(sample: &Summary) -> Option<[f64; 3]> {
     let (mean, half) = (sample.mean?, sample.ci90.unwrap_or(0.0));
     Some([mean - half, mean, mean + half])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_threshold_has_its_unit() {
+        let axes = |unit| Axes { x: String::new(), y: String::new(), unit, scale: 1.0 };
+        assert_eq!(axes("%").threshold(3.04), "threshold: 3.0 %");
+        assert_eq!(axes("s").threshold(1.0), "threshold: 1.0 s");
+    }
 }

@@ -53,7 +53,7 @@ Examples:
   anabranch diff scenarios/outage.toml --set-b era=rfc4960
   anabranch diff old.toml new.toml --json
 
-Exit status: 0 the runs are the same, 1 they differ, 2 the input was wrong.";
+Exit status: 0 the runs are the same, 2 the input was wrong, 1 they differ, or anything else.";
 
 /// Compares the runs, prints the result, and returns the exit status.
 pub(crate) fn diff(arguments: &Arguments) -> u8 {

@@ -6,8 +6,11 @@ use std::path::Path;
 use anabranch_sim::results::RunResult;
 use serde_json::{Map, Value};
 
+use crate::place::write_whole;
+
 /// Writes `results` to `file`: the keys of `--vary`, the seed, and every entry of a flow that is a number, a text or
-/// a boolean. Items of lists (paths, links) are addressed by their names: `paths.wifi.cwnd`.
+/// a boolean. Items of lists (paths, links) are addressed by their names: `paths.wifi.cwnd`. The file has its name only when it is
+/// complete.
 pub(crate) fn write(results: &[RunResult], file: &Path) -> io::Result<()> {
     let mut rows: Vec<Vec<(String, String)>> = Vec::new();
     for result in results {
@@ -27,13 +30,13 @@ pub(crate) fn write(results: &[RunResult], file: &Path) -> io::Result<()> {
             columns.push(name);
         }
     }
-    let mut writer = csv::Writer::from_path(file)?;
+    let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(&columns)?;
     for row in &rows {
         let cell = |column: &&str| row.iter().find(|(name, _)| name == column).map_or("", |(_, value)| value);
         writer.write_record(columns.iter().map(cell))?;
     }
-    writer.flush()
+    write_whole(file, writer.into_inner().map_err(csv::IntoInnerError::into_error)?)
 }
 
 fn flatten(prefix: &str, value: &Value, row: &mut Vec<(String, String)>) {

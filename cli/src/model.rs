@@ -54,7 +54,9 @@ const EXAMPLES: &str = "\
 Example:
   anabranch model receive-buffer-blocking --primary '10 Mbit/s' --secondary '36 kbit/s' --receive-buffer '1 MB'
 
-Equations 1 to 8 of the paper in papers/receive-buffer-blocking; every inequality is taken at its limit.";
+Equations 1 to 8 of the paper in papers/receive-buffer-blocking; every inequality is taken at its limit.
+
+Exit status: 0 done, 2 the input was wrong, 1 anything else.";
 
 /// Evaluates the model and returns the exit status.
 pub(crate) fn model(arguments: &Arguments) -> u8 {

@@ -72,6 +72,11 @@ pub(crate) fn new_policy(arguments: &Arguments) -> u8 {
     match write(&folder, name, *kind, source.as_deref()) {
         Ok(()) => {
             note(format!("made {0}; `cd {0} && cargo test -- --nocapture` tests it", folder.display()));
+            if source.is_none() {
+                note(
+                    "it uses the published crates; --source DIR uses the sources of Anabranch in DIR instead",
+                );
+            }
             DONE
         }
         Err(error) => fail(format!("{}: {error}", folder.display())),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use anabranch_lab::claims::{FinishedRuns, Outcome, Paper, PaperError, Plan, PlanError};
+use anabranch_lab::claims::{FinishedRuns, FinishedRunsError, Outcome, Paper, PaperError, Plan, PlanError};
 use anabranch_lab::report::{Format, Reproduced, paper_files, papers_page, picture};
 use anabranch_sim::scenario::error::{listed, nearest};
 use serde_json::{Value, json};
@@ -83,7 +83,7 @@ Exit status: 0 every verdict is as expected, 1 some verdict is not, 2 the input 
 /// Reproduces the papers and returns the exit status.
 pub(crate) fn reproduce(arguments: &Arguments) -> u8 {
     // Papers that are built into the program stay unpacked until the end.
-    let (_shelf, papers) = match open(arguments) {
+    let (shelf, papers) = match open(arguments) {
         Ok(opened) => opened,
         Err(status) => return status,
     };
@@ -92,11 +92,12 @@ pub(crate) fn reproduce(arguments: &Arguments) -> u8 {
     }
     let finished = match arguments.resume.as_deref().map(FinishedRuns::open).transpose() {
         Ok(finished) => finished,
-        Err(error) => return refuse(error),
+        Err(error @ FinishedRunsError::File { .. }) => return fail(error),
+        Err(error @ FinishedRunsError::Refused { .. }) => return refuse(error),
     };
     let threads = arguments.threads.map(usize::from);
     let means = Means { seeds: arguments.seeds, threads, finished: finished.as_ref() };
-    tell_if_interrupted(arguments.resume.as_deref());
+    tell_if_interrupted(arguments.resume.as_deref(), shelf.unpacked());
     if let (Some(file), [paper]) = (&arguments.figure, papers.as_slice()) {
         return figures::write(paper, means, file);
     }
@@ -111,8 +112,8 @@ pub(crate) fn reproduce(arguments: &Arguments) -> u8 {
     }
 }
 
-/// At Ctrl-C, says what is kept, and ends the program.
-fn tell_if_interrupted(resume: Option<&Path>) {
+/// At Ctrl-C, says what is kept, removes the papers that were unpacked, and ends the program.
+fn tell_if_interrupted(resume: Option<&Path>, unpacked: Option<PathBuf>) {
     let kept = match resume {
         Some(file) => {
             format!("the finished runs are kept in {}; the same command goes on from there", file.display())
@@ -122,6 +123,8 @@ fn tell_if_interrupted(resume: Option<&Path>) {
     // If no handler can be installed, Ctrl-C ends the process without a word.
     let _ = ctrlc::set_handler(move || {
         note(format!("interrupted: {kept}"));
+        // The process ends without dropping the shelf.
+        let _ = unpacked.as_ref().map(std::fs::remove_dir_all);
         std::process::exit(i32::from(INTERRUPTED));
     });
 }

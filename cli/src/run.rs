@@ -270,6 +270,11 @@ pub(crate) fn edited<'a>(
     })?;
     let name = file.file_stem().map_or_else(|| shown.clone(), |stem| stem.to_string_lossy().into_owned());
     let mut document = Document::parse(&shown, &text).map_err(|error| refuse_scenario(&error))?;
+    if document.get("scenario").is_some() {
+        return Err(refuse(format!(
+            "{shown}: this is the file of a sweep; `anabranch sweep {shown} --out DIR` runs it"
+        )));
+    }
     for assignment in set {
         document.set("--set", assignment).map_err(|error| refuse_scenario(&error))?;
     }
@@ -410,7 +415,7 @@ fn collect(messages: &Receiver<Message>, results: &mut [Option<RunResult>]) -> u
                 break INTERRUPTED;
             }
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => break fail("the runs ended without a word"),
+            Err(RecvTimeoutError::Disconnected) => break fail("the runs ended without a result"),
         }
     };
     progress.finish();

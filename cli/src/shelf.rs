@@ -32,6 +32,14 @@ impl Shelf {
         unpacked.map(Shelf::BuiltIn).map_err(|error| fail(format!("the papers cannot be unpacked: {error}")))
     }
 
+    /// Where the built-in papers are unpacked, if they are.
+    pub(crate) fn unpacked(&self) -> Option<PathBuf> {
+        match self {
+            Shelf::Here => None,
+            Shelf::BuiltIn(place) => Some(place.path().to_owned()),
+        }
+    }
+
     fn place(&self) -> &Path {
         match self {
             Shelf::Here => Path::new(HERE),

@@ -54,7 +54,7 @@ Examples:
   anabranch shell scenarios/traces.toml --at s --without all \\
       --at 'r=anabranch serve --listen 10.0.0.1,10.0.0.5 --public --receive-into inbox' -- \\
       sh -c 'sleep 1; anabranch send --cmt file --to 10.0.0.1,10.0.0.5'
-  anabranch shell scenarios/cross-traffic.toml --at s --summary summary.json          (opens a shell)
+  anabranch shell scenarios/cross-traffic.toml --at s --summary summary.json          # opens a shell
 
 Exit status: that of COMMAND; 2 wrong input (nothing was run), 1 the machine cannot do it, 130 or 143 after a signal.";
 

@@ -8,6 +8,7 @@ use anabranch_lab::command::quoted;
 use anabranch_lab::report::{PictureError, sweep_files, sweep_page};
 use anabranch_lab::statistics::Summary;
 use anabranch_lab::sweep::{self, CellSummary, Executed, Shard, Sweep, SweepError, Watch};
+use anabranch_sim::scenario::Document;
 use comfy_table::Table;
 
 use crate::output::{fail, note, print, print_json, refuse, refuse_scenario};
@@ -71,6 +72,12 @@ else.";
 pub(crate) fn sweep(arguments: &Arguments) -> u8 {
     let sweep = match Sweep::open(&arguments.file) {
         Ok(sweep) => sweep.shard(arguments.shard),
+        Err(SweepError::Text(_)) if is_scenario(&arguments.file) => {
+            let file = arguments.file.display();
+            return refuse(format!(
+                "{file}: this is a scenario; `anabranch run {file}` runs it, and docs/sweeps.md says what a sweep needs"
+            ));
+        }
         Err(error) => return tell(&error),
     };
     if let Err(status) = check_outputs(arguments) {
@@ -106,6 +113,13 @@ pub(crate) fn sweep(arguments: &Arguments) -> u8 {
         Ok(()) => shown,
         Err(status) => status,
     }
+}
+
+/// Whether the file describes a network instead of a sweep.
+fn is_scenario(file: &Path) -> bool {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let document = Document::parse("", &text);
+    document.is_ok_and(|document| ["link", "channel"].iter().any(|key| document.get(key).is_some()))
 }
 
 fn check_outputs(arguments: &Arguments) -> Result<(), u8> {

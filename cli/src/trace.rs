@@ -35,7 +35,9 @@ Examples:
   anabranch trace scenarios/traces/walk.up
   anabranch trace scenarios/traces/cell-edge.csv --window '1 s' --json
 
-A scenario uses a trace as the rate of a link: rate = { trace = \"walk.up\" } (docs/scenario.md).";
+A scenario uses a trace as the rate of a link: rate = { trace = \"walk.up\" } (docs/scenario.md).
+
+Exit status: 0 done, 2 the input was wrong, 1 anything else.";
 
 const QUANTILES: [f64; 7] = [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0];
 

@@ -148,6 +148,33 @@ fn a_run_has_the_page_and_packets_of_the_command_line() {
     }
 }
 
+/// Questions about a run do not take the place of runs that are kept.
+#[test]
+fn a_run_is_kept_however_often_one_asks_about_it() {
+    let lab = Lab::start(&[]);
+    let text = example("one-path");
+    let (status, run) = lab.post("/runs", &json!({ "text": text }));
+    assert_eq!(status, 200, "{run}");
+    for _ in 0..5 {
+        assert_eq!(lab.post("/why", &json!({ "text": text, "at": 0.1 })).0, 200);
+        assert_eq!(lab.post("/compare", &json!({ "a": text, "b": text })).0, 200);
+    }
+    assert_eq!(lab.get(&format!("/runs/{}/packets?from=1", run["id"])).0, 200);
+}
+
+/// The folders of publications hold files of sweeps too, which are no scenarios.
+#[test]
+fn only_scenarios_are_offered() {
+    let lab = Lab::start(&[]);
+    let (_, _, scenarios) = lab.get("/scenarios");
+    let scenarios: Vec<Value> = serde_json::from_str(&scenarios).expect("it is JSON");
+    let sweeps = scenarios
+        .iter()
+        .filter(|offered| offered["text"].as_str().is_none_or(|text| text.contains("\n[measure]\n")));
+    assert_eq!(sweeps.count(), 0);
+    assert!(scenarios.len() > 40, "{}", scenarios.len());
+}
+
 #[test]
 fn an_error_is_that_of_the_command_line() {
     let lab = Lab::start(&[]);

@@ -7,7 +7,7 @@ mod support;
 
 use std::fs;
 use std::path::Path;
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use support::{anabranch, command, stderr};
@@ -103,7 +103,12 @@ fn two_results_never_go_to_one_place() {
 
 /// Presses Ctrl-C as soon as the work has begun, and returns what the command did.
 fn interrupted(arguments: &[&str], has_begun: impl Fn(u32) -> bool) -> Output {
-    let child = command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    interrupted_command(&mut command(arguments), has_begun)
+}
+
+/// The same with a command that has more than arguments.
+fn interrupted_command(command: &mut Command, has_begun: impl Fn(u32) -> bool) -> Output {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     while !has_begun(child.id()) {
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -157,6 +162,35 @@ fn an_interrupted_reproduction_says_what_is_kept() {
     }
     let help = String::from_utf8(anabranch(&["reproduce", "--help"]).stdout).expect("text");
     assert!(help.contains("Ctrl-C keeps nothing without --resume"), "{help}");
+}
+
+/// Papers that are built into the program are unpacked to a temporary directory.
+#[test]
+fn an_interrupted_reproduction_leaves_no_unpacked_papers() {
+    let place = tempfile::tempdir().expect("a directory");
+    let mut reproduce = command(&["reproduce", "receive-buffer-blocking", "--seeds", "1000"]);
+    reproduce.current_dir(&place).env("TMPDIR", place.path());
+    let output = interrupted_command(&mut reproduce, catches_ctrl_c);
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert!(names(place.path()).is_empty(), "{:?}", names(place.path()));
+}
+
+/// A table that cannot be written to its end has not its name: here no file may have more than a few hundred bytes.
+#[test]
+fn a_table_has_its_name_when_it_is_complete() {
+    let place = tempfile::tempdir().expect("a directory");
+    let limited = format!("ulimit -f 1; trap '' XFSZ; exec {} \"$@\"", env!("CARGO_BIN_EXE_anabranch"));
+    let run = ["run", &example("one-path"), "--seeds", "20", "--csv", "results.csv"];
+    let output = Command::new("sh").args(["-c", &limited, "sh"]).args(run).current_dir(&place).output();
+    let output = output.expect("a shell");
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("cannot write results.csv"), "{}", stderr(&output));
+    assert_eq!(names(place.path()), ["results.csv.partial"]);
+    let charts = ["run", &example("one-path"), "--figures", "charts"];
+    let output = Command::new("sh").args(["-c", &limited, "sh"]).args(charts).current_dir(&place).output();
+    assert_eq!(output.expect("a shell").status.code(), Some(1));
+    let left = names(&place.path().join("charts"));
+    assert!(left.iter().all(|name| name.ends_with(".partial")) && left.len() == 1, "{left:?}");
 }
 
 /// Existing files are not lost by a transfer, even one that never begins.

@@ -66,7 +66,8 @@ pub(super) fn answer(asked: &Arguments) -> u8 {
     let printed =
         if asked.json { print_json(&as_json(&task, &answer)) } else { print(&as_text(&task, &answer)) };
     if let Some(file) = &asked.report {
-        let command = format!("anabranch advise policy {}", quoted(&asked.file.display().to_string()));
+        let task_file = quoted(&asked.file.display().to_string());
+        let command = format!("anabranch advise policy {task_file} --seconds {}", asked.seconds);
         if let Err(error) = write_whole(file, policy_page(&task, &answer, &command)) {
             return fail(format!("cannot write {}: {error}", file.display()));
         }

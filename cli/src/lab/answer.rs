@@ -62,13 +62,13 @@ pub(super) struct Why {
 
 /// The explanation in words.
 pub(super) async fn why(State(workshop): Shared, Json(why): Json<Why>) -> Result<Json<Value>, Problem> {
-    let (_, folder) = workshop.begin()?;
-    std::fs::write(folder.join(SCENARIO), why.text)?;
+    let folder = workshop.scratch()?;
+    std::fs::write(folder.path().join(SCENARIO), why.text)?;
     let at = why.at.map(|at| format!("--at={at} s"));
     let packet = why.packet.map(|packet| format!("--packet={packet}"));
     let mut arguments = vec!["run", SCENARIO, "--threads", "1", "--why"];
     arguments.extend(at.as_deref().into_iter().chain(packet.as_deref()));
-    let printed = execute(&workshop, &folder, &arguments).await?;
+    let printed = execute(&workshop, folder.path(), &arguments).await?;
     Ok(Json(json!({ "text": printed.output + &printed.errors })))
 }
 
@@ -84,10 +84,10 @@ pub(super) async fn compare(
     State(workshop): Shared,
     Json(two): Json<Compare>,
 ) -> Result<Json<Value>, Problem> {
-    let (_, folder) = workshop.begin()?;
-    std::fs::write(folder.join("a.toml"), two.a)?;
-    std::fs::write(folder.join("b.toml"), two.b)?;
-    let printed = in_turn(&workshop, &folder, &["diff", "a.toml", "b.toml"]).await?;
+    let folder = workshop.scratch()?;
+    std::fs::write(folder.path().join("a.toml"), two.a)?;
+    std::fs::write(folder.path().join("b.toml"), two.b)?;
+    let printed = in_turn(&workshop, folder.path(), &["diff", "a.toml", "b.toml"]).await?;
     // Exit status 1 means that they differ.
     match printed.status {
         Some(0 | 1) if !printed.output.is_empty() => Ok(Json(json!({ "text": printed.output }))),

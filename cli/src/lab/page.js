@@ -112,7 +112,13 @@
       if (this.ran === null || !(to >= 1)) return;
       if (to < this.first || to >= this.first + this.packets.length) {
         const first = Math.max(1, to - 20);
-        const packets = await ask(`runs/${this.id}/packets?from=${first}`);
+        let packets = [];
+        try {
+          packets = await ask(`runs/${this.id}/packets?from=${first}`);
+        } catch (error) {
+          this.refuse(error.message);
+          state.refused = error.message;
+        }
         if (!packets.some(({ line }) => line.number === to)) return;
         Object.assign(this, { packets, first });
       }

@@ -88,10 +88,16 @@ impl Workshop {
         Ok(Workshop { scenarios, papers, limits, turns, runs, place, shelf })
     }
 
-    /// An empty folder for a run. The folder of the oldest run is deleted once there are too many.
-    pub(super) fn begin(&self) -> std::io::Result<(u64, PathBuf)> {
+    /// A folder for a run that is not kept: it is deleted with this value.
+    pub(super) fn scratch(&self) -> std::io::Result<TempDir> {
         let folder = tempfile::Builder::new().prefix("run-").tempdir_in(self.place.path())?;
         std::os::unix::fs::symlink(self.place.path().join("traces"), folder.path().join("traces"))?;
+        Ok(folder)
+    }
+
+    /// An empty folder for a run. The folder of the oldest run is deleted once there are too many.
+    pub(super) fn begin(&self) -> std::io::Result<(u64, PathBuf)> {
+        let folder = self.scratch()?;
         let path = folder.path().to_owned();
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         runs.begun += 1;
@@ -152,7 +158,7 @@ fn offered(
     Ok(Offered { name, title, text, paper: paper.map(str::to_owned) })
 }
 
-/// The scenarios of a publication: the files in its folder except its description and its claims.
+/// The scenarios of a publication: the files in its folder except its description, its claims and its sweeps.
 fn scenarios_of(folder: &Path, paper: &str) -> Vec<Offered> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -161,6 +167,11 @@ fn scenarios_of(folder: &Path, paper: &str) -> Vec<Offered> {
             && !["paper.toml", "claims.toml"].iter().any(|other| file.ends_with(other))
     });
     files.sort();
-    let read = |file: &PathBuf| offered(file, std::fs::read_to_string(file).ok()?, Some(paper)).ok();
+    let is_sweep =
+        |text: &str| Document::parse("", text).is_ok_and(|document| document.get("scenario").is_some());
+    let read = |file: &PathBuf| {
+        let text = std::fs::read_to_string(file).ok().filter(|text| !is_sweep(text))?;
+        offered(file, text, Some(paper)).ok()
+    };
     files.iter().filter_map(read).collect()
 }
