@@ -14,7 +14,7 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
 
 /// Writes the runs of a complete sweep to its directory, in one step: the varied keys as strings, `seed` as an
-/// integer, and the measures as numbers that may be missing.
+/// unsigned integer, and the measures as numbers that may be missing.
 pub(crate) fn write(
     sweep: &Sweep,
     executed: &Executed,
@@ -40,7 +40,10 @@ fn schema(sweep: &Sweep) -> Result<Type> {
     let number = |name: &str| {
         Type::primitive_type_builder(name, Physical::DOUBLE).with_repetition(Repetition::OPTIONAL).build()
     };
-    let seed = Type::primitive_type_builder("seed", Physical::INT64).with_repetition(Repetition::REQUIRED);
+    let unsigned = LogicalType::integer(64, false);
+    let seed = Type::primitive_type_builder("seed", Physical::INT64)
+        .with_logical_type(Some(unsigned))
+        .with_repetition(Repetition::REQUIRED);
     let varied = sweep.vary.iter().map(|axis| string(&axis.key));
     let measures = sweep.measures.iter().map(|measure| number(&measure.name));
     let fields = varied.chain([seed.build()]).chain(measures);
@@ -56,7 +59,8 @@ fn columns(sweep: &Sweep, rows: &[Row<'_>], group: &mut SerializedRowGroupWriter
             column.close()?;
         }
     }
-    let seeds: Vec<_> = rows.iter().map(|row| row.seed as i64).collect();
+    // The bits of an unsigned number, as the logical type says.
+    let seeds: Vec<_> = rows.iter().map(|row| row.seed.cast_signed()).collect();
     if let Some(mut column) = group.next_column()? {
         column.typed::<Int64Type>().write_batch(&seeds, None, None)?;
         column.close()?;

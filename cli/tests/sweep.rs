@@ -59,12 +59,15 @@ fn sweep(place: &Path, out: &str, threads: &str) -> Output {
     anabranch(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// The program's own Parquet file says the same as its CSV.
+/// The program's own Parquet file says the same as its CSV, also of seeds from 2^63 on.
 #[cfg(feature = "parquet")]
 #[test]
 fn runs_are_written_as_parquet_as_well() {
     use parquet::file::reader::{FileReader, SerializedFileReader};
     let place = place();
+    let seed = format!("seed = {}", i64::MAX - 1);
+    std::fs::write(place.path().join("scenario.toml"), SCENARIO.replace("seed = 40", &seed))
+        .expect("written");
     assert_eq!(sweep(place.path(), "out", "2").status.code(), Some(0));
     let out = place.path().join("out");
     let file = std::fs::File::open(out.join("runs.parquet")).expect("runs.parquet");
@@ -91,7 +94,7 @@ fn plain(field: &parquet::record::Field) -> String {
     use parquet::record::Field;
     match field {
         Field::Str(text) => text.clone(),
-        Field::Long(number) => number.to_string(),
+        Field::ULong(number) => number.to_string(),
         Field::Double(number) => number.to_string(),
         Field::Null => String::new(),
         other => panic!("{other:?} is in no column"),
@@ -424,6 +427,10 @@ fn parts_of_other_plans_are_not_mixed_in_silence() {
     };
     part(&keys(4, ""), "few", "1/2");
     part(&keys(20, ""), "many", "2/2");
+    // As a shard that was killed leaves it.
+    let journal = |part: &str| place.path().join(part).join("runs.journal");
+    let killed = [std::fs::read(journal("few")).expect("a journal"), b"run 0 3 40".to_vec()].concat();
+    std::fs::write(journal("few"), &killed).expect("written");
     for parts in [["few", "many"], ["many", "few"]] {
         let out = parts.join("-");
         let merged = merge(place.path(), &out, &parts);
@@ -432,6 +439,7 @@ fn parts_of_other_plans_are_not_mixed_in_silence() {
         let runs = std::fs::read_to_string(place.path().join(out).join("runs.csv")).expect("runs.csv");
         assert_eq!(runs.lines().count(), 13, "{runs}");
     }
+    assert!(std::fs::read(journal("few")).expect("a journal") == killed, "merge only reads the parts");
     part(&keys(20, "until = { time = \"1 %\" }\n"), "until", "2/2");
     let refused = merge(place.path(), "out", &["many", "until"]);
     assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
@@ -479,4 +487,21 @@ fn the_example_runs() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let table = String::from_utf8(output.stdout).expect("a table");
     assert!(table.contains("goodput") && table.contains('±'), "{table}");
+}
+
+/// A sweep given to `run`, and a scenario given to `sweep`, are told what they are.
+#[test]
+fn a_sweep_is_no_scenario() {
+    let place = place();
+    let path = |name: &str| place.path().join(name).display().to_string();
+    let (sweep, scenario, out) = (path("sweep.toml"), path("scenario.toml"), path("out"));
+    for (arguments, part) in [
+        (&["run", &sweep][..], "this is the file of a sweep; `anabranch sweep"),
+        (&["diff", &sweep], "this is the file of a sweep"),
+        (&["sweep", &scenario, "--out", &out], "this is a scenario; `anabranch run"),
+    ] {
+        let output = anabranch(arguments);
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(stderr(&output).contains(part), "{}", stderr(&output));
+    }
 }

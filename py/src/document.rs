@@ -41,16 +41,28 @@ pub(crate) fn read(py: Python<'_>, file: &str, text: &str, set: &[String]) -> Py
     Ok(document)
 }
 
+/// How deep lists and dicts may be nested: deeper than any scenario, and so that a dict that contains itself has an end.
+const DEPTH: usize = 32;
+
 /// A dict as TOML text, in the dict's order. Values are str, bool, int, float, list, tuple and dict.
 #[pyfunction]
 pub(crate) fn to_toml(table: &Bound<'_, PyDict>) -> PyResult<String> {
     let mut text = String::new();
-    write_table(&mut text, "", table)?;
+    write_table(&mut text, "", table, DEPTH)?;
     Ok(text)
 }
 
+/// The levels that may be below a value at `key`, of which there are `levels` with its own.
+fn below(levels: usize, key: &str) -> PyResult<usize> {
+    levels.checked_sub(1).ok_or_else(|| {
+        let key: String = key.chars().take(40).collect();
+        PyValueError::new_err(format!("`{key}…`: this is nested more than {DEPTH} deep, or contains itself"))
+    })
+}
+
 /// The entries of `table`, which is at `path`: plain ones first, as TOML wants it.
-fn write_table(text: &mut String, path: &str, table: &Bound<'_, PyDict>) -> PyResult<()> {
+fn write_table(text: &mut String, path: &str, table: &Bound<'_, PyDict>, levels: usize) -> PyResult<()> {
+    let levels = below(levels, path)?;
     let mut later = Vec::new();
     for (name, value) in table.iter() {
         let name: String = name
@@ -60,13 +72,13 @@ fn write_table(text: &mut String, path: &str, table: &Bound<'_, PyDict>) -> PyRe
         let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
         match tables(&value) {
             Some(tables) => later.push((path, value.is_instance_of::<PyDict>(), tables)),
-            None => text.push_str(&format!("{name} = {}\n", inline(&value, &path)?)),
+            None => text.push_str(&format!("{name} = {}\n", inline(&value, &path, levels)?)),
         }
     }
     for (path, single, tables) in later {
         for table in tables {
             text.push_str(&if single { format!("\n[{path}]\n") } else { format!("\n[[{path}]]\n") });
-            write_table(text, &path, &table)?;
+            write_table(text, &path, &table, levels)?;
         }
     }
     Ok(())
@@ -95,15 +107,16 @@ fn items<'py>(value: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
 }
 
 /// A value on one line.
-fn inline(value: &Bound<'_, PyAny>, key: &str) -> PyResult<String> {
+fn inline(value: &Bound<'_, PyAny>, key: &str, levels: usize) -> PyResult<String> {
+    let levels = below(levels, key)?;
     if let Some(items) = items(value) {
-        let items = items.iter().map(|item| inline(item, key)).collect::<PyResult<Vec<_>>>()?;
+        let items = items.iter().map(|item| inline(item, key, levels)).collect::<PyResult<Vec<_>>>()?;
         return Ok(format!("[{}]", items.join(", ")));
     }
     if let Ok(table) = value.cast::<PyDict>() {
         let entry = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
             let name = toml::Value::String(name.extract()?).to_string();
-            Ok(format!("{name} = {}", inline(&value, key)?))
+            Ok(format!("{name} = {}", inline(&value, key, levels)?))
         };
         let entries = table.iter().map(entry).collect::<PyResult<Vec<_>>>()?;
         return Ok(format!("{{ {} }}", entries.join(", ")));
@@ -111,7 +124,7 @@ fn inline(value: &Bound<'_, PyAny>, key: &str) -> PyResult<String> {
     let plain = if value.is_instance_of::<PyBool>() {
         toml::Value::Boolean(value.extract()?)
     } else if value.is_instance_of::<PyInt>() {
-        toml::Value::Integer(value.extract()?)
+        return integer(value, key);
     } else if value.is_instance_of::<PyFloat>() {
         toml::Value::Float(value.extract()?)
     } else if value.is_instance_of::<PyString>() {
@@ -122,6 +135,13 @@ fn inline(value: &Bound<'_, PyAny>, key: &str) -> PyResult<String> {
         return Err(PyTypeError::new_err(format!("`{key}`: a scenario has no {kind}; {why}")));
     };
     Ok(plain.to_string())
+}
+
+/// A whole number. Seeds go up to 2^64 - 1.
+fn integer(value: &Bound<'_, PyAny>, key: &str) -> PyResult<String> {
+    let signed = value.extract::<i64>().map(|number| number.to_string());
+    let number = signed.or_else(|_| value.extract::<u64>().map(|number| number.to_string()));
+    number.map_err(|_| PyValueError::new_err(format!("`{key}`: {value} is beyond the numbers of a scenario")))
 }
 
 /// The string at `key` of the TOML `text`, if there is one.

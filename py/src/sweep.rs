@@ -44,8 +44,7 @@ impl Sweep {
     /// A sweep from the file at `path`.
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf) -> PyResult<Sweep> {
-        let opened = py.detach(|| sweep::Sweep::open(&path));
-        opened.map(|sweep| Sweep { sweep }).map_err(|error| exception(py, error))
+        made(py, py.detach(|| sweep::Sweep::open(&path)))
     }
 
     /// A sweep from the text `sweep` over the text `scenario`, each with its name in errors. `own`: policies by name.
@@ -61,8 +60,7 @@ impl Sweep {
         let file = Document::parse(&sweep.0, &sweep.1).map_err(|fault| raise(py, &fault))?;
         let scenario = read(py, &scenario.0, &scenario.1, &set)?;
         let policies = policies::table(own)?;
-        let opened = py.detach(|| sweep::Sweep::over(file, scenario, policies));
-        opened.map(|sweep| Sweep { sweep }).map_err(|error| exception(py, error))
+        made(py, py.detach(|| sweep::Sweep::over(file, scenario, policies)))
     }
 
     /// A sweep from the result of [`Sweep::description`]. `own`: policies by name.
@@ -70,8 +68,7 @@ impl Sweep {
     #[pyo3(signature = (description, own))]
     fn described(py: Python<'_>, description: &str, own: Option<&Bound<'_, PyDict>>) -> PyResult<Sweep> {
         let policies = policies::table(own)?;
-        let opened = py.detach(|| sweep::Sweep::described(description, policies));
-        opened.map(|sweep| Sweep { sweep }).map_err(|error| exception(py, error))
+        made(py, py.detach(|| sweep::Sweep::described(description, policies)))
     }
 
     /// Both documents of the sweep, as one line.
@@ -198,6 +195,18 @@ impl Sweep {
     fn runs_in(&self, py: Python<'_>, out: PathBuf) -> PyResult<Runs> {
         let runs = py.detach(|| sweep::finished_runs(&self.sweep, &out));
         runs.map(|runs| Runs { runs }).map_err(|error| exception(py, error))
+    }
+}
+
+/// A sweep that was read, unless a measure has the name of another column of its runs.
+fn made(py: Python<'_>, read: Result<sweep::Sweep, SweepError>) -> PyResult<Sweep> {
+    let sweep = read.map_err(|error| exception(py, error))?;
+    let names = sweep.measures.iter().map(|measure| measure.name.as_str());
+    match names.into_iter().find(|name| ["cell", "error"].contains(name)) {
+        Some(name) => Err(PyValueError::new_err(format!(
+            "a measure cannot be called `{name}`: the table of runs has a column of this name; give the measure another"
+        ))),
+        None => Ok(Sweep { sweep }),
     }
 }
 

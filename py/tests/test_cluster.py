@@ -1,5 +1,6 @@
 """Sweeps on Dask's workers: whatever is killed on the way, the tables have the bytes of those of one process."""
 
+import os
 import signal
 import socket
 import subprocess
@@ -116,6 +117,15 @@ def test_what_was_run_is_not_run_again(place: Path) -> None:
         done = anabranch.sweep(place / "scenario.toml", client=client, **arguments)
     assert done.complete and len(done.runs) == 200
     assert all(file.stat().st_mtime_ns == changed for file, changed in files.items())
+
+
+def test_a_scheduler_that_does_not_answer_is_named(place: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "anabranch", "sweep", "sweep.toml", "--out", "out", "--dask", f"tcp://127.0.0.1:{port}"]
+    environment = os.environ | {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}
+    ran = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 1 and "Traceback" not in ran.stderr and str(port) in ran.stderr, ran.stderr
 
 
 def test_a_sweep_in_an_object_store(place: Path) -> None:

@@ -59,6 +59,25 @@ def test_an_error_shows_line_and_key() -> None:
         anabranch.run("nowhere.toml")
 
 
+def test_a_dict_that_contains_itself_has_an_end() -> None:
+    table: dict[str, object] = {}
+    table["link"] = table
+    items: list[object] = []
+    items.append(items)
+    deep: dict[str, object] = {}
+    for _ in range(100_000):
+        deep = {"link": deep}
+    for endless in (table, {"link": items}, {"link": [{"rate": items}]}, deep):
+        with pytest.raises(ValueError, match="nested more than"):
+            anabranch.run(endless)
+
+
+def test_numbers_of_a_dict_go_up_to_the_largest_seed() -> None:
+    assert anabranch.run(DICT | {"seed": 2**64 - 1})["seed"] == 2**64 - 1
+    with pytest.raises(ValueError, match="`seed`"):
+        anabranch.run(DICT | {"seed": 2**64})
+
+
 def test_tables_reach_polars_and_pandas_without_a_copy() -> None:
     pyarrow = pytest.importorskip("pyarrow")
     result = anabranch.run(SCENARIO, series=True)

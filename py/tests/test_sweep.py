@@ -52,6 +52,41 @@ def test_names_in_a_notebook_are_texts(place: Path) -> None:
     assert page.count("<th>") == 3 and page.count("<td>") == 6, "no column is left out"
 
 
+def test_means_have_no_column_twice(place: Path) -> None:
+    entry = "flows.upload.completion"
+    study = anabranch.sweep(place / "scenario.toml", vary={"era": ["rfc9260"]}, measure={"a": entry, "b": entry}, seeds=2)
+    assert list(study.means()[0]) == ["era", "a", "a_ci95", "a_n", "b", "b_ci95", "b_n"]
+    clash = anabranch.sweep(place / "scenario.toml", measure={"a": entry, "a_n": entry}, seeds=2)
+    with pytest.raises(ValueError, match="`a_n`"):
+        clash.means()
+    pytest.importorskip("plotly")
+    assert clash.plot("a").data[0].y[0] == clash.cells[0]["measures"]["a"]["mean"]
+
+
+@pytest.mark.parametrize("name", ["cell", "error"])
+def test_columns_of_runs_have_one_meaning(place: Path, name: str) -> None:
+    with pytest.raises(ValueError, match=f"`{name}`"):
+        anabranch.sweep(place / "scenario.toml", measure={name: "flows.upload.completion"})
+
+
+def test_the_command_says_what_is_wrong_in_a_line(place: Path) -> None:
+    def message(*more: str) -> tuple[int, str]:
+        command = [sys.executable, "-m", "anabranch", "sweep", "sweep.toml", "--no-progress", *more]
+        ran = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
+        assert "Traceback" not in ran.stderr, ran.stderr
+        return ran.returncode, ran.stderr
+
+    (place / "file").write_text("")
+    assert message("--out", "file/below")[0] == 1
+    hidden = place / "hidden"
+    hidden.mkdir()
+    (hidden / "distributed.py").write_text("raise ModuleNotFoundError(\"No module named 'distributed'\", name='distributed')\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(hidden))
+        status, said = message("--out", "out", "--dask", "2")
+    assert status == 2 and "--dask needs the package `distributed`" in said, said
+
+
 def test_the_command_shows_no_interval_of_one_run(place: Path) -> None:
     (place / "one.toml").write_text("scenario = 'scenario.toml'\nseeds = 1\nmeasure = { time = 'flows.upload.completion' }\n")
     command = [sys.executable, "-m", "anabranch", "sweep", "one.toml", "--out", "one", "--no-progress"]

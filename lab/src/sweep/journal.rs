@@ -50,49 +50,36 @@ impl Journal {
     ) -> Result<Journal, SweepError> {
         let path = directory.join(NAME);
         let failed = |error| SweepError::Output { file: path.clone(), error };
-        let refused =
-            |why: &str| SweepError::Directory { directory: directory.to_owned(), why: why.to_owned() };
         if directory.is_file() {
-            return Err(refused("this is a file, and a sweep is kept in a directory"));
+            return Err(refused(directory, "this is a file, and a sweep is kept in a directory"));
         }
         std::fs::create_dir_all(directory)
             .map_err(|error| SweepError::Output { file: directory.to_owned(), error })?;
-        let heading = format!("anabranch sweep 1 {}", sweep.identity()?);
+        let heading = heading(sweep)?;
         if !path.exists() {
             begin(&heading, directory)?;
         }
         let file = OpenOptions::new().read(true).append(true).open(&path).map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(refused("another process is writing this sweep")),
-            Err(TryLockError::Error(error)) => return Err(failed(error)),
-        }
-        let mut journal =
-            Journal { directory: directory.to_owned(), file, tables: Vec::new(), description: None };
-        let mut reader = BufReader::new(journal.file.try_clone().map_err(failed)?);
-        let (mut line, mut number, mut whole) = (Vec::new(), 0, 0);
-        while reader.read_until(b'\n', &mut line).map_err(failed)? > 0 {
-            number += 1;
-            if line.last() != Some(&b'\n') && number > 1 {
-                break;
-            }
-            whole += line.len() as u64;
-            let entry = checked(&line).ok_or_else(|| refused(&damaged(number)))?;
-            match number {
-                1 => expect(entry, &heading).map_err(|why| refused(&why))?,
-                _ => journal
-                    .take(entry, sweep.measures.len(), &mut keep)
-                    .map_err(|()| refused(&damaged(number)))?,
-            }
-            line.clear();
-        }
-        if number == 0 {
-            return Err(refused(&damaged(1)));
-        }
-        journal.file.set_len(whole).map_err(failed)?;
+        locked(file.try_lock(), directory)?;
+        let Contents { tables, description, whole } =
+            contents(&file, &heading, directory, sweep.measures.len(), &mut keep)?;
+        file.set_len(whole).map_err(failed)?;
+        let mut journal = Journal { directory: directory.to_owned(), file, tables, description };
         journal.check_tables()?;
         journal.describe(sweep)?;
         Ok(journal)
+    }
+
+    /// Calls `keep` with every run in the journal of `directory`, in which nothing is changed.
+    pub(super) fn read(
+        sweep: &Sweep,
+        directory: &Path,
+        mut keep: impl FnMut(FinishedRun) -> Result<(), String>,
+    ) -> Result<(), SweepError> {
+        let path = directory.join(NAME);
+        let file = File::open(&path).map_err(|error| SweepError::Input { file: path, error })?;
+        locked(file.try_lock_shared(), directory)?;
+        contents(&file, &heading(sweep)?, directory, sweep.measures.len(), &mut keep).map(drop)
     }
 
     /// Records the description of the sweep, so that [`super::merge`] needs no other file; again when `seeds` or
@@ -119,27 +106,6 @@ impl Journal {
         let why =
             || format!("`{NAME}` does not describe its sweep; run the sweep in this directory once more");
         found.ok_or_else(|| SweepError::Directory { directory: directory.to_owned(), why: why() })
-    }
-
-    fn take(
-        &mut self,
-        entry: &str,
-        measures: usize,
-        keep: &mut impl FnMut(FinishedRun) -> Result<(), String>,
-    ) -> Result<(), ()> {
-        match entry.split_once(' ') {
-            Some(("run", run)) => keep(read_run(run).ok_or(())?).map_err(drop),
-            Some(("failed", run)) => keep(read_failed(run, measures).ok_or(())?).map_err(drop),
-            Some(("sweep", description)) => {
-                self.description = Some(description.to_owned());
-                Ok(())
-            }
-            Some(("table", digest)) => {
-                self.tables.push(digest.to_owned());
-                Ok(())
-            }
-            _ => Err(()),
-        }
     }
 
     /// Keeps a finished run.
@@ -195,6 +161,84 @@ impl Journal {
             }
         }
         Ok(())
+    }
+}
+
+/// What a journal has besides its runs.
+#[derive(Default)]
+struct Contents {
+    tables: Vec<String>,
+    description: Option<String>,
+    /// The bytes of the complete lines.
+    whole: u64,
+}
+
+/// Reads the journal of `directory`, whose first line must be `heading`, and calls `keep` with every run in it.
+fn contents(
+    file: &File,
+    heading: &str,
+    directory: &Path,
+    measures: usize,
+    keep: &mut impl FnMut(FinishedRun) -> Result<(), String>,
+) -> Result<Contents, SweepError> {
+    let failed = |error| SweepError::Input { file: directory.join(NAME), error };
+    let mut contents = Contents::default();
+    let mut reader = BufReader::new(file);
+    let (mut line, mut number) = (Vec::new(), 0);
+    while reader.read_until(b'\n', &mut line).map_err(failed)? > 0 {
+        number += 1;
+        if line.last() != Some(&b'\n') && number > 1 {
+            break;
+        }
+        contents.whole += line.len() as u64;
+        let fault = || refused(directory, &damaged(number));
+        let entry = checked(&line).ok_or_else(fault)?;
+        match number {
+            1 => expect(entry, heading).map_err(|why| refused(directory, &why))?,
+            _ => contents.take(entry, measures, keep).ok_or_else(fault)?,
+        }
+        line.clear();
+    }
+    match number {
+        0 => Err(refused(directory, &damaged(1))),
+        _ => Ok(contents),
+    }
+}
+
+impl Contents {
+    /// Takes a line; `None` if it is damaged.
+    fn take(
+        &mut self,
+        entry: &str,
+        measures: usize,
+        keep: &mut impl FnMut(FinishedRun) -> Result<(), String>,
+    ) -> Option<()> {
+        match entry.split_once(' ')? {
+            ("run", run) => keep(read_run(run)?).ok()?,
+            ("failed", run) => keep(read_failed(run, measures)?).ok()?,
+            ("sweep", description) => self.description = Some(description.to_owned()),
+            ("table", digest) => self.tables.push(digest.to_owned()),
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+/// The first line of the journal of a sweep.
+fn heading(sweep: &Sweep) -> Result<String, SweepError> {
+    Ok(format!("anabranch sweep 1 {}", sweep.identity()?))
+}
+
+fn refused(directory: &Path, why: &str) -> SweepError {
+    SweepError::Directory { directory: directory.to_owned(), why: why.to_owned() }
+}
+
+/// Whether the journal could be locked.
+fn locked(lock: Result<(), TryLockError>, directory: &Path) -> Result<(), SweepError> {
+    match lock {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(refused(directory, "another process is writing this sweep")),
+        Err(TryLockError::Error(error)) => Err(SweepError::Input { file: directory.join(NAME), error }),
     }
 }
 

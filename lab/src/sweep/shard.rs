@@ -58,7 +58,7 @@ pub fn merge(out: &Path, parts: &[PathBuf]) -> Result<(Sweep, Executed), SweepEr
         if same_place(part, out) {
             continue;
         }
-        Journal::open(&sweep, part, |run| {
+        Journal::read(&sweep, part, |run| {
             runs.push(run);
             Ok(())
         })?;

@@ -53,8 +53,9 @@ def connect(address: str) -> Any:
 def main(given: list[str] | None = None) -> int:
     """Runs the command, and returns its exit status."""
     asked = arguments().parse_args(given)
-    client = connect(asked.dask) if asked.dask else None
+    client = None
     try:
+        client = connect(asked.dask) if asked.dask else None
         result = anabranch.sweep(
             asked.file,
             out=asked.out,
@@ -66,8 +67,18 @@ def main(given: list[str] | None = None) -> int:
     except (anabranch.ScenarioError, FileNotFoundError, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
-    except KeyboardInterrupt as interrupt:
-        print(f"{interrupt}\nthe same command goes on from there", file=sys.stderr)
+    except ImportError as error:
+        print(f"--dask needs the package `{error.name or error}`: pip install distributed pyarrow", file=sys.stderr)
+        return 2
+    except (OSError, RuntimeError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except anabranch.Interrupted as interrupt:
+        kept = len(interrupt.result.runs)
+        print(f"interrupted: {kept} runs are kept in {asked.out}; the same command goes on from there", file=sys.stderr)
+        return INTERRUPTED
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
         return INTERRUPTED
     finally:
         if client is not None:

@@ -56,13 +56,14 @@ def sweep(result: SweepResult, measure: str) -> Any:
     first, *others = result.keys or ["cell"]
     made = figure(first, measure)
     lines: dict[str, list[dict[str, Any]]] = {}
-    for row in result.means():
-        lines.setdefault(", ".join(str(row[key]) for key in others), []).append(row)
-    for name, rows in lines.items():
+    for cell in result.cells:
+        lines.setdefault(", ".join(str(cell["varied"][key]) for key in others), []).append(cell)
+    for name, cells in lines.items():
+        summaries = [cell["measures"][measure] for cell in cells]
         made.add_scatter(
-            x=[row.get(first, 0) for row in rows],
-            y=[row[measure] for row in rows],
-            error_y={"array": [row[f"{measure}_ci95"] for row in rows]},
+            x=[cell["varied"].get(first, 0) for cell in cells],
+            y=[summary["mean"] for summary in summaries],
+            error_y={"array": [summary["ci95"] for summary in summaries]},
             name=name or measure,
             mode="lines+markers",
         )

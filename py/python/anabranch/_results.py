@@ -131,7 +131,14 @@ class SweepResult:
         """The names of the measures."""
 
     def means(self) -> list[dict[str, Any]]:
-        """A row a cell: what was varied, and of each measure the mean and half its 95 % interval (`…_ci95`)."""
+        """A row a cell: what was varied, and of each measure the mean, half its 95 % interval (`…_ci95`), and the number of runs
+        (`…_n`).
+
+        Raises ValueError if two of these would have one name, as with measures `a` and `a_n`; `cells` has all of them apart.
+        """
+        columns = [*self.keys, *(column for name in self.measures for column in (name, f"{name}_ci95", f"{name}_n"))]
+        if twice := next((name for name in columns if columns.count(name) > 1), None):
+            raise ValueError(f"two columns would be called `{twice}`: give a measure another name, or read `cells`")
         rows = []
         for cell in self.cells:
             row = dict(cell["varied"])
