@@ -18,7 +18,7 @@ pub(crate) fn drawn(paper: &Paper, figure: &Figure) -> Result<PaperFigure, u8> {
     let runs = figure.runs(paper).map_err(|error| refuse_plan(&error))?;
     let columns = runs.iter().map(|run| Column::of(paper, figure, run)).collect::<Option<Vec<_>>>();
     let Some(columns) = columns else {
-        refuse(format!("{}: a run never comes to the mark that times are counted from", figure.name));
+        refuse(format!("{}: in a run the mark from which times are counted never happens", figure.name));
         return Err(WRONG_INPUT);
     };
     let svg = draw(figure, &columns).map_err(|error| fail(format!("cannot draw: {error}")))?;

@@ -70,7 +70,9 @@ pub(crate) fn tell(
                 return refuse(format!("--packet {number}: only {sent} packets were sent"));
             }
             if answers.is_empty() {
-                note("no data waited: nothing is to be explained; --at names a moment, --packet a packet");
+                note(
+                    "no data ever waited, so there is nothing to explain; ask about a moment with --at, or about a packet with --packet",
+                );
             }
             print(&text(&answers))
         }

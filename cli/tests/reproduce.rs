@@ -295,7 +295,7 @@ const WRONG: &[Wrong] = &[
         "atleast = 1\n",
         &["claims.toml:17", "claim.2.atleast", "did you mean `at_least`?"],
     ),
-    ("claims", "at_least = 1\n", "", &["claims.toml:11", "nothing to be held against"]),
+    ("claims", "at_least = 1\n", "", &["claims.toml:11", "nothing to compare the measure with"]),
     ("claims", "at_least = 1\n", "at_least = \"1 ms\"\n", &["claims.toml:17", "claim.2.at_least"]),
     (
         "claims",
@@ -348,7 +348,7 @@ const WRONG: &[Wrong] = &[
         &["claims.toml:11", "claim.1.exceptions", "there is no claim `row/1`"],
     ),
     ("claims", "reason = \"less data is always faster\"\n", "", &["claim.7.reason", "needs a reason"]),
-    ("claims", "expected = false\n", "", &["claim.7.reason", "nothing would read this"]),
+    ("claims", "expected = false\n", "", &["claim.7.reason", "this key has no effect here"]),
     ("claims", "from = \"1 Mbit/s\"", "from = \"1 ms\"", &["claim.7.to"]),
     (
         "claims",
@@ -372,7 +372,7 @@ const WRONG: &[Wrong] = &[
         "claims",
         "marks = [\"loss\", \"again\"]",
         "marks = [\"loss\", \"again\"]\nmeasure = \"lost\"",
-        &["claims.toml:31", "claim.4.measure", "a sequence does not read this"],
+        &["claims.toml:31", "claim.4.measure", "the form `sequence` does not use this key"],
     ),
     (
         "claims",

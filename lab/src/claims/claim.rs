@@ -296,7 +296,7 @@ fn check(at: &At<'_>, mut case: Case, paper: &Paper) -> Result<Case> {
         }
         (Some(_), true) => {
             return Err(at
-                .error_below("reason", "nothing would read this here")
+                .error_below("reason", "this key has no effect here")
                 .hint("it goes with `expected = false`"));
         }
         _ => {}
@@ -314,12 +314,14 @@ fn check(at: &At<'_>, mut case: Case, paper: &Paper) -> Result<Case> {
     }
     let single = !matches!(case.form, Form::Order { .. } | Form::Sequence { .. });
     if !single && (!case.within.is_empty() || case.bounds != Bounds::default()) {
-        return Err(at.error("an order has neither tolerance nor bounds"));
+        return Err(at.error("the form `order` takes neither tolerances nor bounds"));
     }
     if let Form::Order { like: Some(like), .. } = &case.form
         && reference(*like).is_empty()
     {
-        return Err(at.error_below("like", "there is nothing to be like: this has no such values"));
+        return Err(
+            at.error_below("like", "`like` needs published values of this reference, and the claim has none")
+        );
     }
     // A row with an empty cell makes no statement about that reference.
     let by_errors = |(to, tolerance): &(usize, Tolerance)| {
@@ -332,8 +334,8 @@ fn check(at: &At<'_>, mut case: Case, paper: &Paper) -> Result<Case> {
     let within: Vec<_> = case.within.iter().filter(|(to, _)| !reference(*to).is_empty()).copied().collect();
     if single && within.is_empty() && case.bounds == Bounds::default() {
         return Err(at
-            .error(format!("`{}` has nothing to be held against", case.id))
-            .hint("give `within` and what it is within of, or `at_least` or `at_most`"));
+            .error(format!("`{}`: there is nothing to compare the measure with", case.id))
+            .hint("give a published value and `within`, or `at_least` or `at_most`"));
     }
     case.within = within;
     Ok(case)
@@ -402,7 +404,7 @@ fn form(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<(Form, Unit)> {
         match (at.get(key), forms.contains(&form)) {
             (Some(value), false) => {
                 return Err(value
-                    .error(format!("a {form} does not read this"))
+                    .error(format!("the form `{form}` does not use this key"))
                     .hint(format!("it is for: {}", forms.join(", "))));
             }
             (None, true) if !OPTIONAL.contains(key) => {

@@ -266,7 +266,7 @@ pub(super) fn measure(at: &At<'_>, marks: &[String]) -> Result<Measure> {
 fn belongs(at: &At<'_>, key: &str, with: &str) -> Result<()> {
     match at.get(key) {
         Some(value) if at.get(with).is_none() => {
-            Err(value.error("nothing would read this here").hint(format!("it goes with `{with}`")))
+            Err(value.error("this key has no effect here").hint(format!("it goes with `{with}`")))
         }
         _ => Ok(()),
     }

@@ -62,7 +62,9 @@ pub(super) fn first(at: &At<'_>, rows: usize) -> Result<usize> {
 /// Reads the form `worse`.
 pub(super) fn worse(at: &At<'_>, over_at: &At<'_>, over: &Variation, measure: usize) -> Result<Form> {
     if over.values.len() < 2 {
-        return Err(over_at.error("there is nothing to be worse than").hint("give two values at least"));
+        return Err(over_at
+            .error("`worse` compares the first value with others, and there is no other")
+            .hint("give two values at least"));
     }
     let factor = at.get("factor").ok_or_else(|| at.error_below("factor", "this key is missing"))?;
     match factor.number() {

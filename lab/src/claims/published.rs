@@ -61,7 +61,9 @@ fn cell(at: &At<'_>, fields: &Fields, row: Option<&Row>) -> Result<Option<Cell>>
     }
     let column = filled(at, fields)?;
     let Some(row) = row else {
-        return Err(at.error("there is no table to take this from").hint("give a number, or `rows`"));
+        return Err(at
+            .error("the claim has no table (`rows`) from which this could be taken")
+            .hint("give a number, or `rows`"));
     };
     let columns = || row.cells.keys().map(String::as_str);
     let text = row.cells.get(&column).ok_or_else(|| at.unknown("column", &column, columns()))?;

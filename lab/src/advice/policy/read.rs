@@ -101,7 +101,7 @@ pub(in crate::advice) const PATH_KEYS: &[Key<PairPath>] = path_keys![
                 Ok(())
             }
             _ => {
-                Err(at.error("no transfer is worth while above 50 %").hint("write it as \"1 %\"".to_owned()))
+                Err(at.error("a path may lose at most 50 %").hint("write it as \"1 %\"".to_owned()))
             }
         },
     },

@@ -50,7 +50,7 @@ fn edges(answer: &PolicyAnswer) -> String {
     let near: Vec<String> = answer.edges.iter().filter_map(edge).collect();
     match near.is_empty() {
         true if answer.edges.is_empty() => String::new(),
-        true => "No single quantity, changed up to 16 times either way, makes another policy faster by more than 2 %.".to_owned(),
+        true => "No single quantity, multiplied or divided by up to 16, makes another policy faster by more than 2 %.".to_owned(),
         false => format!("Another policy is faster by more than 2 % if one of these changes alone:\n{}", near.join("\n")),
     }
 }
@@ -58,23 +58,24 @@ fn edges(answer: &PolicyAnswer) -> String {
 fn edge(edge: &Edge) -> Option<String> {
     let side = |found: &Option<(f64, String)>, word: &str| {
         let (at, policy) = found.as_ref()?;
-        Some(format!("{word} {}: `{policy}`", shown(*at, edge.quantity.unit)))
+        Some(format!("`{policy}` when it {word} to {}", shown(*at, edge.quantity.unit)))
     };
     let sides: Vec<_> =
-        [side(&edge.below, "down to"), side(&edge.above, "up to")].into_iter().flatten().collect();
+        [side(&edge.below, "falls"), side(&edge.above, "rises")].into_iter().flatten().collect();
     let name = edge.name();
     (!sides.is_empty())
-        .then(|| format!("  {name}, {} now: {}", shown(edge.now, edge.quantity.unit), sides.join("; ")))
+        .then(|| format!("  {name} (now {}): {}", shown(edge.now, edge.quantity.unit), sides.join("; ")))
 }
 
 fn model(task: &PairTask, answer: &PolicyAnswer) -> String {
     let rate = task.paths[1].rate as f64;
     let Some(least) = answer.model_least_secondary else {
-        return "Equation (8) of the model of receive buffer blocking: on the alternate path retransmissions fill this buffer at any rate.".to_owned();
+        return "By equation (8) of the model of receive buffer blocking, retransmissions on the alternate path fill this buffer, whatever the rate of that path.".to_owned();
     };
     format!(
-        "Equation (8) of the model of receive buffer blocking: below {} retransmissions on the alternate path fill this buffer; it has {}.",
+        "By equation (8) of the model of receive buffer blocking, retransmissions fill this buffer if the alternate path has less than {}; `{}` has {}.",
         shown(least, "bit/s"),
+        task.paths[1].name,
         shown(rate, "bit/s")
     )
 }
