@@ -203,7 +203,7 @@ choices {
         None = "none",
         /// Once until the exit point is acknowledged (RFC 4960 §7.2.4).
         UntilExit = "until-exit",
-        /// Whenever the lowest chunk marked is above the exit point, which then moves on.
+        /// Whenever a marked chunk is above the exit point, which then moves on: on the path of the lowest such chunk.
         OncePerWindow = "once-per-window",
     } = [None, UntilExit, UntilExit, OncePerWindow];
 
@@ -219,6 +219,14 @@ choices {
         /// No; nor can a chunk that was retransmitted, or considered for retransmission, for another reason.
         BeforeResending = "before-resending",
     } = [Again, Once, Once, Once];
+
+    /// What enough missing reports do to a chunk that T3-rtx has marked and that has not been sent again yet.
+    timed_out: TimedOutChunk {
+        /// Nothing: it is marked already.
+        Ignored = "ignored",
+        /// They mark it for fast retransmission, so that the window is cut.
+        Counted = "counted",
+    } = [Ignored, Ignored, Ignored, Counted];
 
     /// How many packets a SACK that reports losses may release at once (§7.2.4).
     on_marking: OnMarking {
@@ -280,6 +288,14 @@ choices {
         /// That one, or one whose Cumulative TSN Ack passes a chunk at or above an expected point of the path (`cuc`).
         ExpectedPoint = "expected-point",
     } = [Earliest, Earliest, Earliest, AnyCumulative];
+
+    /// Whether T3-rtx starts again when the earliest outstanding chunk of its path is sent again there (§7.2.4).
+    t3_resent: T3Resent {
+        /// Yes.
+        Restarts = "restarts",
+        /// Only while other chunks of the path are in flight.
+        WithOthers = "with-others",
+    } = [Restarts, Restarts, Restarts, WithOthers];
 
     /// Whether a timeout cuts ssthresh every time (§7.2.3).
     t3_cut: T3Cut {
@@ -351,7 +367,10 @@ choices {
         /// Acknowledgements of chunks that no other path has carried. After a retransmission on another path, the
         /// acknowledgement is ambiguous: it may belong to the other copy.
         Unambiguous = "unambiguous",
-    } = [Any, Any, Unambiguous, Any];
+        /// All but those of chunks that T3-rtx has marked and that have not been sent again yet; with
+        /// `pf_max_retrans` as `unambiguous`.
+        Unmarked = "unmarked",
+    } = [Any, Any, Unambiguous, Unmarked];
 
     /// When another HEARTBEAT follows on a path that has not answered one (§8.3). A path that is being verified or is
     /// potentially failed is probed again at once in any case, until it has failed too often.
@@ -415,6 +434,14 @@ choices {
         /// At the time at which it would be sent without the gap.
         Delayed = "delayed",
     } = [AtOnce, AtOnce, AtOnce, Delayed];
+
+    /// What the SACK for a duplicate, which is sent at once, means for the delayed SACK (§6.2).
+    duplicate_sack: DuplicateSack {
+        /// It takes its place: the next SACK follows `sack_every` further packets.
+        Settles = "settles",
+        /// Nothing: the packets before it, and the duplicate, still count towards the next SACK.
+        Besides = "besides",
+    } = [Settles, Settles, Settles, Besides];
 
     /// What is sent to a peer that has failed to answer too often (§8.1, §9.2). Our packets may still reach it.
     giving_up: GivingUp {

@@ -1,5 +1,7 @@
 //! The one packet builder: control, SACK and data for one path.
 
+use std::hint::cold_path;
+
 use bytes::Bytes;
 use smallvec::{SmallVec, smallvec};
 
@@ -32,7 +34,18 @@ impl Association {
             return Some(asconf);
         }
         let control = self.has_control().then(|| self.next_of_control(now)).flatten();
-        control.or_else(|| self.next_load(now))
+        control.or_else(|| self.next_load(now)).or_else(|| self.next_measurement(now))
+    }
+
+    /// A heartbeat that follows the packets of an expired T3-rtx.
+    #[inline]
+    fn next_measurement(&mut self, now: Time) -> Option<Built> {
+        if self.measuring.is_empty() {
+            return None;
+        }
+        cold_path();
+        std::mem::take(&mut self.measuring).into_iter().for_each(|id| self.paths.ask(id));
+        self.next_heartbeat(now)
     }
 
     /// Whether anything but DATA and SACK may be due.

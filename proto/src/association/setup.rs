@@ -70,6 +70,7 @@ impl Association {
             control: Default::default(),
             resend: None,
             heartbeats: (Time::ZERO, 0),
+            measuring: Vec::new(),
             events: Default::default(),
             notes: Notes::new(id, notes),
             statistics: Statistics::default(),

@@ -82,17 +82,22 @@ impl Association {
                 self.request_heartbeat(id);
             }
             self.path_error(id, Unanswered::Data, now);
-            self.ask_after_timeout(id);
+            self.ask_after_timeout(id, now);
         }
     }
 
-    /// T3-rtx of this path expired. A heartbeat may measure the path, or check whether it still works.
-    fn ask_after_timeout(&mut self, id: PathId) {
+    /// T3-rtx of this path expired. A heartbeat may measure the path, or check whether it still works. It follows the packets that T3-rtx
+    /// releases. A heartbeat that would count as lost at this very moment is replaced by it, because one silence is one error.
+    fn ask_after_timeout(&mut self, id: PathId, now: Time) {
         let other = self.paths.views().iter().any(|view| view.id != id && view.carries());
         let measured = self.config.mechanisms.heartbeat_after_timeout == HeartbeatAfterTimeout::On && other;
         let inactive = self.paths.view(id).state == PathState::Inactive;
         if measured || (inactive && self.asks_at_once(id)) {
-            self.paths.ask(id);
+            self.measuring.push(id);
+            let timers = &mut self.paths.get_mut(id).timers;
+            if timers[Timer::Answer] <= now {
+                timers.set(Timer::Answer, Time::NEVER);
+            }
         }
     }
 

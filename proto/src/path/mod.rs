@@ -181,6 +181,8 @@ pub(crate) struct SackResult {
     pub(crate) also_timed: bool,
     /// Whether a chunk was acknowledged that no other path has carried. This proves that the path works.
     pub(crate) unambiguous: bool,
+    /// Whether a chunk was acknowledged that T3-rtx had not marked, or that was sent again after it.
+    pub(crate) awaited: bool,
     /// The lowest chunk that this SACK marked.
     pub(crate) marked: Option<Tsn>,
     /// Whether a retransmission that was sent after the last cut of the window was found lost (RACK).

@@ -7,7 +7,7 @@ use crate::control::rtt::RtoLimits;
 use crate::mechanisms::{Mechanisms, T3Flight, TakenBack};
 use crate::policy::Sibling;
 use crate::policy::window::MakePath;
-use crate::rules::{AfterTimeout, InFlight, Karn, Rules, T3Restart};
+use crate::rules::{AfterTimeout, InFlight, Karn, Rules, T3Resent, T3Restart};
 use crate::wire::Address;
 use crate::{Config, Time, Tsn};
 
@@ -393,6 +393,11 @@ impl Paths {
     /// Which acknowledgement restarts T3-rtx.
     pub(crate) fn t3_restart(&self) -> T3Restart {
         self.rules.t3_restart
+    }
+
+    /// Whether T3-rtx always starts again when the earliest chunk of a path is sent again.
+    pub(super) fn restarts_t3_when_resent(&self) -> bool {
+        self.rules.t3_resent == T3Resent::Restarts
     }
 
     /// Whether a path has chunks in flight that keep its T3-rtx running.

@@ -79,4 +79,22 @@ impl Paths {
         }
         self.set_tail(id, now);
     }
+
+    /// A marked chunk of `size` bytes was sent again on this path.
+    //= rfc9260#section-7.2.4
+    pub(crate) fn chunk_resent(&mut self, id: PathId, tsn: Tsn, size: u64, now: Time) {
+        let goes_on = self.t3_goes_on(id, tsn, size);
+        let path = self.get_mut(id);
+        let before = path.timers[Timer::T3];
+        self.chunk_sent(id, tsn, now, false);
+        if goes_on && before != Time::NEVER {
+            self.get_mut(id).timers.set(Timer::T3, before);
+        }
+    }
+
+    /// Whether T3-rtx, if it runs, goes on when this chunk is sent again (`t3_resent`): it is the earliest of its path, and alone in flight.
+    fn t3_goes_on(&self, id: PathId, tsn: Tsn, size: u64) -> bool {
+        let alone = self.get(id).earliest == Some(tsn) && self.view(id).flight <= size;
+        alone && !self.restarts_t3_when_resent()
+    }
 }

@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 use crate::config::Config;
 use crate::mechanisms::{self, Dac, FirstData, SackReturn};
 use crate::path::PathId;
-use crate::rules::{GapFilled, WindowUpdates};
+use crate::rules::{DuplicateSack, GapFilled, WindowUpdates};
 use crate::wire::chunk::{Data, GapBlock, IData, NR_SACK_HEADER, SACK_HEADER, Sack, SkippedMessage};
 use crate::{Delivery, Discarded, Ssn, Tsn};
 use deferred::DeferredReset;
@@ -272,7 +272,10 @@ impl Receiver {
             if self.duplicates.len() < DUPLICATES {
                 self.duplicates.push(tsn);
             }
-            arrival.at_once = true;
+            match rules.duplicate_sack {
+                DuplicateSack::Settles => arrival.at_once = true,
+                DuplicateSack::Besides => arrival.besides = true,
+            }
             return DataOutcome::Duplicate;
         }
         if !self.make_room(tsn, chunk) {
@@ -491,7 +494,7 @@ impl Receiver {
     //= rfc9260#section-6.2
     fn update_window(&mut self, config: &Config) {
         if self.announcing(config) && self.free() >= self.announced + self.buffer.bytes / 4 {
-            self.schedule.now = true;
+            self.schedule.owe();
         }
     }
 
@@ -556,7 +559,7 @@ impl Receiver {
     fn sack_with(&mut self, gaps: SmallVec<[GapBlock; 4]>, config: &Config) -> Sack {
         let flags = if self.dac == Dac::Off { 0 } else { Sack::flags_of(self.schedule.packets()) };
         self.provision = (self.provision + self.due_gaps()).saturating_sub(gaps.len()).min(PROVISION);
-        self.schedule = Schedule::idle();
+        self.schedule.sent();
         self.take_turn();
         self.answered = 0;
         self.announced = self.window(config);

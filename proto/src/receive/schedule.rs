@@ -19,17 +19,36 @@ pub(crate) struct Schedule {
     pub(crate) deadline: Time,
     /// Whether it is due now.
     pub(crate) now: bool,
+    /// Whether the SACK that is due now is sent besides the delayed one (`duplicate_sack`).
+    besides: bool,
 }
 
 impl Schedule {
     /// No SACK is owed.
     pub(super) fn idle() -> Self {
-        Schedule { packets: 0, deadline: Time::NEVER, now: false }
+        Schedule { packets: 0, deadline: Time::NEVER, now: false, besides: false }
     }
 
     /// Packets with DATA since the last SACK.
     pub(super) fn packets(&self) -> u32 {
         self.packets
+    }
+
+    /// The SACK that is owed is due now.
+    #[inline]
+    pub(super) fn owe(&mut self) {
+        (self.now, self.besides) = (true, false);
+    }
+
+    /// The SACK was sent.
+    #[inline]
+    pub(super) fn sent(&mut self) {
+        if self.besides {
+            cold_path();
+            (self.now, self.besides) = (false, false);
+            return;
+        }
+        *self = Schedule::idle();
     }
 }
 
@@ -47,7 +66,7 @@ impl EachPath {
         let taken = place.map_or_else(Schedule::idle, |place| self.aside.swap_remove(place).1);
         let (id, mut schedule) = before;
         if schedule.now {
-            schedule.deadline = Time::ZERO;
+            (schedule.deadline, schedule.besides) = (Time::ZERO, false);
         }
         if schedule.deadline != Time::NEVER {
             self.aside.push((id, schedule));
@@ -78,6 +97,8 @@ impl EachPath {
 pub(crate) struct Arrival {
     pub(super) chunks: u32,
     pub(super) at_once: bool,
+    /// Whether a SACK must be sent at once besides the delayed one.
+    pub(super) besides: bool,
     /// The number of chunks of the packet that may look at every stream.
     costly: u32,
 }
@@ -107,7 +128,9 @@ impl Receiver {
         self.schedule.packets += 1;
         let gap = self.has_gap() && self.dac == Dac::Off;
         if arrival.at_once || gap || self.schedule.packets >= config.sack_every {
-            self.schedule.now = true;
+            self.schedule.owe();
+        } else if arrival.besides && !self.schedule.now {
+            (self.schedule.now, self.schedule.besides) = (true, true);
         }
         if self.schedule.deadline == Time::NEVER {
             self.schedule.deadline = now + config.sack_delay;
@@ -158,7 +181,7 @@ impl Receiver {
         if self.schedule.deadline > now {
             self.take_turn();
         }
-        self.schedule.now = true;
+        self.schedule.owe();
         self.schedule.deadline = Time::NEVER;
         if self.dac == Dac::Literal {
             self.schedule.packets = 0;

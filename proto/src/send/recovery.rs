@@ -89,6 +89,11 @@ impl Recoveries {
             ExitPoint::HighestSent => Some(sent.highest()),
             ExitPoint::HighestUnmarked => sent.highest_unmarked(|_| true),
         };
+        if self.rule == FastRecovery::OncePerWindow {
+            let beyond = sent.lowest_marked_beyond(self.of[0].point);
+            let cut = beyond.filter(|(tsn, _)| self.move_exit(0, *tsn, exit));
+            return cut.map(|(_, path)| path).into_iter().collect();
+        }
         let entered = self.move_exit(0, lowest, exit);
         paths.ids().filter(|id| entered && newly(id)).collect()
     }

@@ -372,6 +372,13 @@ pub(crate) fn revived(paths: &Paths, config: &Config) -> Option<PathId> {
 /// paths before its SACK arrives, and a dead path would be cleared again and again.
 //= rfc9260#section-8.2
 fn proves_path(tally: &SackResult, config: &Config) -> bool {
-    let any = config.rules.error_clearing == ErrorClearing::Any && config.pf_max_retrans.is_none();
-    tally.cumulative + tally.gap > 0 && (tally.unambiguous || any)
+    let rule = match config.pf_max_retrans {
+        None => config.rules.error_clearing,
+        Some(_) => ErrorClearing::Unambiguous,
+    };
+    match rule {
+        ErrorClearing::Any => tally.cumulative + tally.gap > 0,
+        ErrorClearing::Unambiguous => tally.unambiguous,
+        ErrorClearing::Unmarked => tally.awaited,
+    }
 }

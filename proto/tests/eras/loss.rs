@@ -121,6 +121,44 @@ fn fast_recovery() {
     }
 }
 
+/// 14 chunks from `a` on. T3-rtx marks all of them and sends the first one again. Then SACKs that were under way report `a` + 1 missing three
+/// times, before it is sent again: it is marked already, or it is marked for fast retransmission, and the window is cut.
+//= rfc9260#section-7.2.4
+#[test]
+fn timed_out() {
+    for (choice, cuts) in [("ignored", 0), ("counted", 1)] {
+        let mut config = ruled("timed_out", choice);
+        // So `a`, which was sent again, is not marked.
+        config.rules.choose("fast_retransmissions", "before-resending").expect("a rule");
+        let mut bench = Bench::confirmed(config, 1, ms(0));
+        let a = bench.grow_to(20_000);
+        bench.send(14, FULL);
+        bench.pass(ms(1100));
+        assert_eq!(bench.timeouts().len(), 1);
+        (11..=13).for_each(|n| bench.sack(a - 1, &[(a + 11, a + n)]));
+        assert_eq!(bench.end.statistics(bench.now, bench.id).fast_recoveries, cuts, "{choice}");
+    }
+}
+
+/// ns-2's window is cut when any marked chunk is above the exit point: here `a`, found lost again, is below it, and `a` + 28, found lost
+/// by the same SACK, is above.
+//= rfc9260#section-7.2.4
+#[test]
+fn the_lowest_chunk_above_the_exit_point_cuts() {
+    let mut config = ruled("fast_recovery", "once-per-window");
+    config.rules.choose("fast_retransmissions", "again").expect("a rule");
+    let mut bench = Bench::confirmed(config, 1, ms(0));
+    let a = bench.grow_to(41_000);
+    bench.send(28, FULL);
+    (1..=3).for_each(|n| bench.sack(a - 1, &[(a + 1, a + n)]));
+    bench.sack(a - 1, &[(a + 1, a + 27)]);
+    bench.send(6, FULL);
+    (29..=30).for_each(|n| bench.sack(a - 1, &[(a + 1, a + 27), (a + 29, a + n)]));
+    assert_eq!(bench.end.statistics(bench.now, bench.id).fast_recoveries, 1);
+    bench.sack(a - 1, &[(a + 1, a + 27), (a + 29, a + 31)]);
+    assert_eq!(bench.end.statistics(bench.now, bench.id).fast_recoveries, 2);
+}
+
 /// Fast Recovery ends when the exit point is acknowledged; a loss after that cuts again.
 /// 22,020/2 = 11,010; the SACK that ends it finds the window not full (13 chunks were acknowledged before);
 /// 5,505 is below the floor.

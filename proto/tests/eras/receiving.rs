@@ -55,3 +55,21 @@ fn window_updates() {
         assert_eq!(bench.sacks().last().map(|s| s.1.a_rwnd), update, "{choice}");
     }
 }
+
+/// TSN 1 comes again at 300 ms, and 2 at 350 ms. The duplicate is told of at once. It settles what is owed, so that 2 waits for
+/// SACK.Delay; or it is the first of two packets, and 2 is the second.
+//= rfc9260#section-6.2
+#[test]
+fn duplicate_sack() {
+    for (choice, at) in [("settles", 550), ("besides", 350)] {
+        let mut bench = Bench::new(ruled("duplicate_sack", choice), 1);
+        bench.data(1, 984);
+        bench.until(at_ms(300));
+        bench.data(1, 984);
+        bench.until(at_ms(350));
+        bench.data(2, 984);
+        bench.until(at_ms(900));
+        let told: Vec<_> = bench.sacks().iter().map(|s| (s.0, s.1.duplicates.len())).collect();
+        assert_eq!(told, [(0, 0), (300, 1), (at, 0)], "{choice}");
+    }
+}

@@ -157,6 +157,29 @@ fn t3_restarts_when_the_earliest_chunk_is_sent_again() {
     assert_eq!(bench.timeouts(), [(at_ms(1400), bench.view(0).id)]);
 }
 
+/// TSN 1 is fast-retransmitted at 400 ms. It is alone in flight, or 5 is too. T3 expires an RTO after that, or goes on from the
+/// beginning while 1 is alone.
+//= rfc9260#section-7.2.4
+#[test]
+fn t3_resent() {
+    for (choice, chunks, expiry) in
+        [("restarts", 4, 1400), ("with-others", 4, 1000), ("restarts", 5, 1400), ("with-others", 5, 1400)]
+    {
+        let mut config = crate::ruled("t3_resent", choice);
+        // A marked chunk keeps T3-rtx running.
+        config.rules.choose("in_flight", "unacknowledged").expect("a rule");
+        let mut bench = Bench::new(config, 1);
+        bench.grow_to(8 * 1468);
+        let begun = bench.now;
+        let first = bench.next_tsn();
+        bench.send(chunks, FULL);
+        bench.pass(ms(400));
+        (1..=3).for_each(|n| bench.sack(first - 1, &[(first + 1, first + n)]));
+        bench.until(begun + ms(1500));
+        assert_eq!(bench.timeouts(), [(begun + ms(expiry), bench.view(0).id)], "{choice}, {chunks} chunks");
+    }
+}
+
 /// An answered heartbeat is a measurement, too, and ends a doubling.
 //= rfc9260#section-8.3
 #[test]

@@ -3,7 +3,7 @@
 use anabranch_proto::rules::{ErrorClearing, Failover, HeartbeatErrors};
 use anabranch_proto::{Config, Event, LostReason, NoteKind, PathId, PathState, Time};
 
-use crate::support::bench::{Bench, at_ms, era, ms};
+use crate::support::bench::{Bench, FULL, at_ms, era, ms};
 use crate::support::{World, secs};
 use crate::{first_new, heartbeats, steadily};
 
@@ -267,6 +267,27 @@ fn error_clearing() {
         assert_eq!([0, 1].map(|path| bench.view(path).errors), errors, "{choice:?}");
         bench.send(1, 100);
         bench.sack(2, &[]);
+        assert_eq!(bench.view(0).errors, 0, "{choice:?}");
+    }
+}
+
+/// T3-rtx of the only path marks three chunks and sends the first one again. A SACK that was under way acknowledges the third: it was marked
+/// and not sent again. That of the first, sent again, is a sign of life in any case.
+//= rfc9260#section-8.2
+#[test]
+fn acknowledgements_of_marked_chunks_may_clear_errors() {
+    for (choice, errors) in
+        [(ErrorClearing::Any, 0), (ErrorClearing::Unambiguous, 0), (ErrorClearing::Unmarked, 1)]
+    {
+        let mut config = era("rfc9260").with(|parameters| parameters.heartbeat_interval = None);
+        config.rules.error_clearing = choice;
+        let mut bench = Bench::confirmed(config, 1, ms(0));
+        bench.send(3, FULL);
+        bench.pass(ms(1100));
+        assert_eq!(bench.view(0).errors, 1, "{choice:?}");
+        bench.sack(0, &[(3, 3)]);
+        assert_eq!(bench.view(0).errors, errors, "{choice:?}");
+        bench.sack(1, &[(3, 3)]);
         assert_eq!(bench.view(0).errors, 0, "{choice:?}");
     }
 }

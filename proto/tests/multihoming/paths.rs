@@ -1,9 +1,12 @@
 //! Which pairs are paths, how they are verified, and what the user can say about them.
 
+use anabranch_proto::policy::Why;
 use anabranch_proto::rules::{Confirmation, LostHeartbeat, NextHeartbeat, Verification};
 use anabranch_proto::wire::Chunk;
 use anabranch_proto::wire::chunk::Heartbeat;
-use anabranch_proto::{Config, Event, LocalAddress, Pairs, Parameters, PathId, PathState, PolicySpec, Time};
+use anabranch_proto::{
+    Config, Event, LocalAddress, Pairs, Parameters, PathId, PathState, PolicySpec, Purpose, Time,
+};
 
 use crate::support::bench::{Bench, FULL, at_ms, chunk, era, ms};
 use crate::support::{Left, Weather, World, address, at, secs};
@@ -208,6 +211,25 @@ fn heartbeat_after_timeout() {
         assert_eq!(asked(&mut timed_out(2, false), 0), [], "{choice}: the other path is down");
         assert_eq!(asked(&mut timed_out(1, true), 0), [], "{choice}: there is no other path");
     }
+}
+
+/// The heartbeat follows the packet that T3-rtx releases, also on the same path. When T3-rtx expires again together with the time for the
+/// answer, the path's silence is one error, and the next heartbeat replaces the first.
+//= rfc9260#section-8.3
+#[test]
+fn the_heartbeat_follows_the_retransmission() {
+    let mut config = era("rfc9260");
+    config.mechanisms.choose("heartbeat_after_timeout", "on").expect("a mechanism");
+    config.timeout = PolicySpec::named("same");
+    let mut bench = Bench::confirmed(config, 2, ms(100));
+    bench.send(1, FULL);
+    let since = bench.sent.len();
+    bench.until(at_ms(1200));
+    let purposes: Vec<Purpose> = bench.sent[since..].iter().map(|(.., reason)| reason.purpose).collect();
+    assert_eq!(purposes, [Purpose::Data(Why::Timeout), Purpose::Heartbeat]);
+    bench.until(at_ms(3200));
+    assert_eq!((bench.timeouts().len(), bench.view(0).errors), (2, 2));
+    assert_eq!(asked(&mut bench, 0), [1100, 3100]);
 }
 
 /// `next_heartbeat`: the alternate is asked at 31 s, when RTO is 1 s, and does not answer, which doubles it. The next heartbeat is due

@@ -7,7 +7,7 @@ use crate::control::ranges::Ranges;
 use crate::mechanisms::{self, Dac, Mechanisms, Sfr};
 use crate::path::{PathId, Paths};
 use crate::policy::Why;
-use crate::rules::{FastRetransmissions, MissingBelow, Rules};
+use crate::rules::{FastRetransmissions, MissingBelow, Rules, TimedOutChunk};
 
 /// What the counting of missing reports must know about Fast Recovery.
 #[derive(Copy, Clone)]
@@ -55,7 +55,7 @@ impl Outstanding {
                 let Some(reports) = counting.reports(sent, tsn, paths) else { continue };
                 sent.missing = sent.missing.saturating_add(reports);
                 let enough = u32::from(sent.missing) >= needed;
-                let mark = enough && sent.state == ChunkState::InFlight && may_mark(sent, fast);
+                let mark = enough && is_open(sent, rules.timed_out) && may_mark(sent, fast);
                 each(tsn, sent.missing, mark);
                 if mark {
                     sent.fast = Some(highest);
@@ -91,7 +91,15 @@ impl Outstanding {
             if let Some(rack) = &mut of.rack {
                 rack.lost(highest);
             }
-            self.mark(tsn, Why::Missing, paths);
+            self.mark_or_change_mark(tsn, paths);
+        }
+    }
+
+    /// Marks a chunk, or changes why it is marked.
+    fn mark_or_change_mark(&mut self, tsn: Tsn, paths: &mut Paths) {
+        match self.get_mut(tsn).filter(|sent| sent.is_marked()) {
+            Some(sent) => sent.state = ChunkState::Marked(Why::Missing),
+            None => self.mark(tsn, Why::Missing, paths),
         }
     }
 
@@ -141,6 +149,15 @@ pub(crate) fn enough(rules: &Rules) -> u32 {
 fn counts(sent: &Sent, rule: FastRetransmissions, newest: Option<Tsn>) -> bool {
     let beyond = |point| newest.is_some_and(|newest| newest.after(point));
     rule != FastRetransmissions::PerRecovery || sent.fast.is_none_or(beyond)
+}
+
+/// Whether the state of this chunk admits that missing reports mark it.
+fn is_open(sent: &Sent, rule: TimedOutChunk) -> bool {
+    match sent.state {
+        ChunkState::InFlight => true,
+        ChunkState::Marked(Why::Timeout) => rule == TimedOutChunk::Counted,
+        _ => false,
+    }
 }
 
 /// Whether missing reports may mark this chunk.

@@ -184,6 +184,10 @@ impl Outstanding {
         self.index(tsn).map(|i| &self.ring[i])
     }
 
+    fn get_mut(&mut self, tsn: Tsn) -> Option<&mut Sent> {
+        self.index(tsn).map(|i| &mut self.ring[i])
+    }
+
     /// Adds a new chunk that was sent on `path`, and returns it. `size` is its bytes with padding. Its TSN is
     /// [`next_tsn`](Self::next_tsn).
     #[inline(always)]
@@ -252,6 +256,13 @@ impl Outstanding {
         self.marked.iter().rev().find(on_path).copied()
     }
 
+    /// The lowest marked chunk above `point`, or the lowest of all, and its path.
+    pub(crate) fn lowest_marked_beyond(&self, point: Option<Tsn>) -> Option<(Tsn, PathId)> {
+        let beyond = |tsn: &&Tsn| point.is_none_or(|point| tsn.after(point));
+        let tsn = *self.marked.iter().find(beyond)?;
+        self.get(tsn).map(|sent| (tsn, sent.path))
+    }
+
     /// The highest chunk in the ring that is not marked and was last sent on one of these paths.
     pub(crate) fn highest_unmarked(&self, of: impl Fn(PathId) -> bool) -> Option<Tsn> {
         let at = self.ring.iter().rposition(|sent| of(sent.path) && !sent.is_marked())?;
@@ -312,7 +323,7 @@ impl Outstanding {
         }
         paths.sent_again(tsn, path, now);
         self.left(tsn, old, path, paths, now);
-        paths.chunk_sent(path, tsn, now, false);
+        paths.chunk_resent(path, tsn, size, now);
         data
     }
 
@@ -363,6 +374,9 @@ impl Outstanding {
         let mut tsn = self.first;
         let view = paths.view_mut(path);
         for sent in &mut self.ring {
+            if sent.path == path && sent.is_marked() {
+                sent.missing = 0;
+            }
             if sent.path == path && sent.state == ChunkState::InFlight && !spared(tsn, sent) {
                 sent.state = ChunkState::Marked(why);
                 sent.missing = 0;

@@ -10,6 +10,7 @@ use crate::extension::clock;
 use crate::mechanisms::Mechanisms;
 use crate::path::rack::Delivered;
 use crate::path::{Paths, RttSamples, SackResult, Timer};
+use crate::policy::Why;
 use crate::wire::chunk::Sack;
 use crate::{PathId, Time, Tsn};
 
@@ -157,9 +158,9 @@ impl Outstanding {
             }
         }
         let (cumulative, lowest) = (size, Some(first));
-        let [moved, passed, unambiguous] = [true; 3];
+        let [moved, passed, unambiguous, awaited] = [true; 4];
         let of = SackResult { flight_before, cumulative, lowest, moved, passed, ..SackResult::default() };
-        let result = SackResult { unambiguous, passed_point, earliest, rtt, ..of };
+        let result = SackResult { unambiguous, awaited, passed_point, earliest, rtt, ..of };
         Some(PlainSack { path: id, result, user_bytes })
     }
 
@@ -271,15 +272,19 @@ fn acknowledge(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool
     let samples = paths.samples;
     let (view, path) = paths.both(sent.path);
     let size = u64::from(sent.size);
+    let tally = &mut path.tally;
     match sent.state {
-        ChunkState::Marked(_) => {
+        ChunkState::Marked(why) => {
             view.marked -= size;
             view.late += size;
+            tally.awaited |= why != Why::Timeout;
         }
-        _ => view.flight -= size,
+        _ => {
+            view.flight -= size;
+            tally.awaited = true;
+        }
     }
     view.delivered += size;
-    let tally = &mut path.tally;
     tally.unambiguous |= !sent.moved;
     tally.lowest = tally.lowest.or(Some(tsn));
     if by_gap {
