@@ -319,6 +319,7 @@ pub const CMT: &[(&str, [&str; 4])] = &[
     ("t3_cut", ["", "", "", "always"]),
     ("new_data", ["", "", "", "beside-marked"]),
     ("first_data", ["", "", "", "delayed"]),
+    ("duplicate_sack", ["", "", "", "settles"]),
     ("ssthresh_floor", ["", "", "", "2"]),
 ];
 

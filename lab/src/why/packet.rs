@@ -192,12 +192,14 @@ fn keys(purpose: Purpose, limit: Limit) -> &'static [&'static str] {
         (Purpose::Data(Why::Missing), Limit::Granted) => {
             &["loss_detection", "missing_reports", "missing_below", "on_marking"]
         }
-        (Purpose::Data(Why::Missing), _) => &["loss_detection", "missing_reports", "missing_below"],
-        (Purpose::Data(Why::Timeout), Limit::Granted) => &["t3_restart", "on_timeout"],
+        (Purpose::Data(Why::Missing), _) => {
+            &["loss_detection", "missing_reports", "missing_below", "timed_out"]
+        }
+        (Purpose::Data(Why::Timeout), Limit::Granted) => &["t3_restart", "t3_resent", "on_timeout"],
         (Purpose::Data(Why::Timeout), _) => &["t3_restart", "after_timeout"],
         (Purpose::Data(Why::TailProbe), _) => &["tail_probe"],
         (Purpose::Data(_), _) => &["window_probe"],
-        (Purpose::Sack, _) => &["gap_filled", "first_data", "window_updates"],
+        (Purpose::Sack, _) => &["gap_filled", "duplicate_sack", "first_data", "window_updates"],
         (Purpose::Setup, _) => &["confirmation"],
         (Purpose::Heartbeat, _) => &["heartbeat_errors"],
         _ => &[],
