@@ -1,8 +1,8 @@
-//! Era `ns2` beside ns-2's `Agent/SCTP` and its classes with a cure each: random paths, buffers, limits and losses of data, one path's and the
-//! other's, and every DATA packet that ns-2 sends, to 10 µs. Needs `ns`.
+//! Era `ns2` beside ns-2's `Agent/SCTP` and the classes of its three cures. Each setting draws two paths, buffers, limits, and the packets that
+//! each path loses. Every DATA packet that ns-2 sends must leave here at the same time, to 10 µs, on the same path. Needs `ns`.
 //!
-//! Rates and delays are odd numbers, so that few events meet at one moment. Where two do (a SACK.Delay that ends when the next packet arrives),
-//! the rounding of ns-2's clock decides between them, and such a setting may differ from there on.
+//! Rates and delays are odd numbers, so that few events fall on the same moment. Where two do, such as the end of SACK.Delay and the arrival
+//! of the next packet, the rounding of ns-2's clock decides which comes first, and the setting may differ from there on.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -18,7 +18,7 @@ use anabranch_sim::{RunOptions, run, stream_seed};
 const SETTINGS: u64 = 100;
 /// At least this many of them agree in every packet.
 const AGREE: usize = 93;
-/// Times differ by at most this, in seconds: a trace of ns-2 has microseconds, and so have its links' sums.
+/// Times differ by at most this, in seconds: ns-2 prints them to a microsecond.
 const TOLERANCE: f64 = 1e-5;
 
 /// ns-2's class and the keys of `[flow.sctp]` that stand for it; messages of `Timestamp` are smaller by the option.
