@@ -1,7 +1,5 @@
 //! The one packet builder: control, SACK and data for one path.
 
-use std::hint::cold_path;
-
 use bytes::Bytes;
 use smallvec::{SmallVec, smallvec};
 
@@ -10,7 +8,7 @@ use crate::Time;
 use crate::extension::{Authentication, Congestion};
 use crate::handshake;
 use crate::output::{Limit, Purpose, Reason};
-use crate::path::{PathId, Timer};
+use crate::path::{PathId, Timer, Wanted};
 use crate::policy::Why;
 use crate::rules::ImmediateSack;
 use crate::shutdown::State;
@@ -34,17 +32,17 @@ impl Association {
             return Some(asconf);
         }
         let control = self.has_control().then(|| self.next_of_control(now)).flatten();
-        control.or_else(|| self.next_load(now)).or_else(|| self.next_measurement(now))
+        let next = control.or_else(|| self.next_load(now));
+        if next.is_none() && self.paths.is_asking() {
+            return self.next_measurement(now);
+        }
+        next
     }
 
     /// A heartbeat that follows the packets of an expired T3-rtx.
-    #[inline]
+    #[cold]
     fn next_measurement(&mut self, now: Time) -> Option<Built> {
-        if self.measuring.is_empty() {
-            return None;
-        }
-        cold_path();
-        std::mem::take(&mut self.measuring).into_iter().for_each(|id| self.paths.ask(id));
+        self.paths.data_gone();
         self.next_heartbeat(now)
     }
 
@@ -228,12 +226,12 @@ impl Association {
         if let Some(built) = self.next_heartbeat_elsewhere(now) {
             return Some(built);
         }
-        let asks = |id: &PathId| self.paths.get(*id).health.wanted && self.paths.sends(*id);
+        let asks = |id: &PathId| self.paths.get(*id).health.wanted == Wanted::Now && self.paths.sends(*id);
         // The path that has waited longest comes first, so that paths that are probed again at once do not delay the
         // others.
         let id = self.paths.ids().filter(asks).min_by_key(|id| self.paths.get(*id).health.deferred)?;
         let (view, path) = self.paths.both(id);
-        path.health.wanted = false;
+        path.health.wanted = Wanted::No;
         if self.heartbeats.0 != now {
             self.heartbeats = (now, 0);
         }

@@ -78,6 +78,7 @@ impl Association {
                 other => self.control_chunk(other, origin, arrival, now),
             };
             if !counts {
+                cold_path();
                 if chunks.any(|chunk| matches!(chunk, Chunk::Abort(_))) {
                     self.control.truncate(answers_before);
                 }

@@ -83,8 +83,6 @@ pub(crate) struct Association {
     resend: Option<Resend>,
     /// The number of heartbeats sent at this time, for HB.Max.Burst.
     heartbeats: (Time, u32),
-    /// The paths that a heartbeat asks after the packets of their expired T3-rtx.
-    measuring: Vec<PathId>,
     /// How much longer than usual the peer's cookie should live, after a stale one.
     preserve: Option<Duration>,
     /// The creation time of the newest of our cookies that this association has accepted.
@@ -257,7 +255,6 @@ impl Association {
             && !self.receiver.schedule.now
             && !self.has_control()
             && !self.may_have_news()
-            && self.measuring.is_empty()
             && self.state != State::Closed
             && self.sender.rests()
     }

@@ -17,7 +17,7 @@ use crate::handshake::cookie::Cookie;
 use crate::notes::{Notes, Noting};
 use crate::output::{Event, LostReason, Purpose, Statistics};
 use crate::path::estimate::Needs;
-use crate::path::{PathId, PathState, Paths};
+use crate::path::{PathId, PathState, Paths, Wanted};
 use crate::policy::PolicyError;
 use crate::receive::Receiver;
 use crate::rules::Confirmation;
@@ -70,7 +70,6 @@ impl Association {
             control: Default::default(),
             resend: None,
             heartbeats: (Time::ZERO, 0),
-            measuring: Vec::new(),
             events: Default::default(),
             notes: Notes::new(id, notes),
             statistics: Statistics::default(),
@@ -324,7 +323,7 @@ impl Association {
         for id in self.paths.ids() {
             let unconfirmed = self.paths.view(id).state == PathState::Unconfirmed;
             let (view, rest) = self.paths.both(id);
-            rest.health.wanted = false;
+            rest.health.wanted = Wanted::No;
             rest.health.used = now;
             rest.schedule_heartbeat(view, &self.config, &mut self.chance);
             if unconfirmed {

@@ -5,7 +5,7 @@ use crate::Time;
 use crate::mechanisms::{HeartbeatAfterTimeout, Revival};
 use crate::output::{Event, LostReason};
 use crate::path::health::HeartbeatFor;
-use crate::path::{PathId, PathState, PathView, Timer};
+use crate::path::{PathId, PathState, PathView, Timer, Wanted};
 use crate::policy::Why;
 use crate::rules::{Failover, GivingUp, HeartbeatErrors, LostHeartbeat};
 use crate::send::TimedOut;
@@ -93,7 +93,7 @@ impl Association {
         let measured = self.config.mechanisms.heartbeat_after_timeout == HeartbeatAfterTimeout::On && other;
         let inactive = self.paths.view(id).state == PathState::Inactive;
         if measured || (inactive && self.asks_at_once(id)) {
-            self.measuring.push(id);
+            self.paths.ask_after_data(id);
             let timers = &mut self.paths.get_mut(id).timers;
             if timers[Timer::Answer] <= now {
                 timers.set(Timer::Answer, Time::NEVER);
@@ -357,7 +357,7 @@ impl Association {
     pub(super) fn stop_heartbeats(&mut self) {
         for id in self.paths.ids() {
             let path = self.paths.get_mut(id);
-            path.health.wanted = false;
+            path.health.wanted = Wanted::No;
             path.timers.set(Timer::Heartbeat, Time::NEVER);
             path.timers.set(Timer::Answer, Time::NEVER);
         }

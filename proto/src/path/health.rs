@@ -30,8 +30,8 @@ pub(crate) struct Health {
     pub(crate) used: Time,
     /// How long the path must be idle before its next heartbeat.
     pub(crate) period: Duration,
-    /// A heartbeat is to be sent at the next poll.
-    pub(crate) wanted: bool,
+    /// The heartbeat that is to be sent.
+    pub(crate) wanted: Wanted,
     /// Since when a heartbeat waits because of HB.Max.Burst; `NEVER` if none does.
     pub(crate) deferred: Time,
     /// A heartbeat is to be sent at the next poll from this local address, which is not the path's own.
@@ -44,6 +44,16 @@ pub(crate) struct Health {
     pub(crate) named: bool,
     /// An ICMP error during set-up reported that the remote address does not accept SCTP.
     pub(crate) refused: bool,
+}
+
+/// Whether a heartbeat is to be sent.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Wanted {
+    No,
+    /// Behind the packets that may leave now.
+    AfterData,
+    /// At the next poll.
+    Now,
 }
 
 /// A heartbeat that was sent.
@@ -89,7 +99,7 @@ impl Health {
             asked: VecDeque::new(),
             used: now,
             period: Duration::ZERO,
-            wanted: false,
+            wanted: Wanted::No,
             deferred: Time::NEVER,
             elsewhere: None,
             last_elsewhere: None,

@@ -16,7 +16,7 @@ mod t3;
 mod view;
 mod windows;
 
-pub(crate) use health::Health;
+pub(crate) use health::{Health, Wanted};
 pub(crate) use mtu::Mtu;
 pub use parameters::{Heartbeats, PathParameters};
 pub(crate) use rack::Rack;

@@ -5,7 +5,7 @@
 //! first, and then bisects the range between them. A lost probe is no error of the path.
 
 use super::mtu::{BASE, Search, pmdcs};
-use super::{Mtu, Path, PathId, Paths, Timer};
+use super::{Mtu, Path, PathId, Paths, Timer, Wanted};
 use crate::wire::chunk::{CHUNK_HEADER, Heartbeat, Pad};
 use crate::wire::{Address, Chunk, HEADER};
 use crate::{Config, Duration, Time};
@@ -173,7 +173,7 @@ fn smallest_mtu(config: &Config) -> u32 {
 impl Path {
     /// Whether a heartbeat or a probe of the MTU is wanted.
     pub(super) fn is_asking(&self) -> bool {
-        self.health.wanted || self.health.elsewhere.is_some() || self.mtu.wants_probe()
+        self.health.wanted != Wanted::No || self.health.elsewhere.is_some() || self.mtu.wants_probe()
     }
 
     /// After a search, the timer waits for the next search.

@@ -2,7 +2,7 @@
 
 use super::estimate::Needs;
 use super::start::start;
-use super::{Mtu, Path, PathId, PathState, PathView, RttSamples, SackResult, Timers};
+use super::{Mtu, Path, PathId, PathState, PathView, RttSamples, SackResult, Timers, Wanted};
 use crate::control::rtt::RtoLimits;
 use crate::mechanisms::{Mechanisms, T3Flight, TakenBack};
 use crate::policy::Sibling;
@@ -115,8 +115,26 @@ impl Paths {
 
     /// Requests a heartbeat on this path.
     pub(crate) fn ask(&mut self, id: PathId) {
-        self.get_mut(id).health.wanted = true;
+        self.get_mut(id).health.wanted = Wanted::Now;
         self.asking = true;
+    }
+
+    /// Requests a heartbeat that follows the packets that may leave on this path now.
+    pub(crate) fn ask_after_data(&mut self, id: PathId) {
+        let wanted = &mut self.get_mut(id).health.wanted;
+        if *wanted == Wanted::No {
+            *wanted = Wanted::AfterData;
+        }
+        self.asking = true;
+    }
+
+    /// No packet may leave any more: heartbeats that waited for that are due.
+    pub(crate) fn data_gone(&mut self) {
+        for path in &mut self.rest {
+            if path.health.wanted == Wanted::AfterData {
+                path.health.wanted = Wanted::Now;
+            }
+        }
     }
 
     /// Requests a heartbeat on this path from another local address than its own.
@@ -249,7 +267,7 @@ impl Paths {
         path.timers = Timers::OFF;
         path.forget_chunks();
         path.mtu.end_search();
-        (path.health.wanted, path.health.elsewhere) = (false, None);
+        (path.health.wanted, path.health.elsewhere) = (Wanted::No, None);
         self.renew_smallest_pmdcs();
     }
 

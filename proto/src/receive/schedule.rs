@@ -40,6 +40,13 @@ impl Schedule {
         (self.now, self.besides) = (true, false);
     }
 
+    /// A SACK is due now besides the delayed one, unless one is due in any case.
+    fn owe_besides(&mut self) {
+        if !self.now {
+            (self.now, self.besides) = (true, true);
+        }
+    }
+
     /// The SACK was sent.
     #[inline]
     pub(super) fn sent(&mut self) {
@@ -119,7 +126,7 @@ impl Arrival {
 impl Receiver {
     /// All chunks of a packet were processed: decides whether a SACK is due, now or later.
     //= rfc9260#section-6.2
-    #[inline]
+    #[inline(always)]
     pub(crate) fn packet_done(&mut self, arrival: &Arrival, from: PathId, now: Time, config: &Config) {
         if arrival.chunks == 0 {
             return;
@@ -129,8 +136,9 @@ impl Receiver {
         let gap = self.has_gap() && self.dac == Dac::Off;
         if arrival.at_once || gap || self.schedule.packets >= config.sack_every {
             self.schedule.owe();
-        } else if arrival.besides && !self.schedule.now {
-            (self.schedule.now, self.schedule.besides) = (true, true);
+        } else if arrival.besides {
+            cold_path();
+            self.schedule.owe_besides();
         }
         if self.schedule.deadline == Time::NEVER {
             self.schedule.deadline = now + config.sack_delay;

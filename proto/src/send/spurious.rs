@@ -31,9 +31,16 @@ impl Sender {
     }
 
     /// Takes the cuts back that this SACK proves to be needless.
+    #[inline(always)]
     pub(super) fn undo_spurious(&mut self, around: &mut SendContext<'_>) {
-        let RttSamples::Echoed(echo) = around.paths.samples else { return };
-        cold_path();
+        if let RttSamples::Echoed(echo) = around.paths.samples {
+            cold_path();
+            self.undo_needless(echo, around);
+        }
+    }
+
+    /// The same for a SACK that echoes this time stamp.
+    fn undo_needless(&mut self, echo: Option<u32>, around: &mut SendContext<'_>) {
         for id in around.paths.ids() {
             let Some(suspect) = around.paths.get(id).suspect else { continue };
             if self.outstanding.is_unacknowledged(suspect.tsn) {

@@ -40,16 +40,20 @@ impl Route for RoundRobin {
     fn choose(&self, ask: &Ask, paths: &[PathView]) -> Choice {
         let (before, after) = paths.split_at(self.start(ask, paths));
         let mut without_room = None;
-        let with_room = after.iter().chain(before).filter(|path| path.carries()).find(|path| {
-            without_room = without_room.or(Some(path.id));
-            path.room > 0
-        });
-        match with_room.map(|path| path.id).or(without_room) {
-            Some(path) => Choice::Send(path),
-            None => match paths.iter().find(|path| path.primary) {
-                Some(primary) => Choice::Send(instead_of(primary.id, paths)),
-                None => Choice::Wait,
-            },
+        for part in [after, before] {
+            for path in part.iter().filter(|path| path.carries()) {
+                if path.room > 0 {
+                    return Choice::Send(path.id);
+                }
+                without_room = without_room.or(Some(path.id));
+            }
+        }
+        if let Some(path) = without_room {
+            return Choice::Send(path);
+        }
+        match paths.iter().find(|path| path.primary) {
+            Some(primary) => Choice::Send(instead_of(primary.id, paths)),
+            None => Choice::Wait,
         }
     }
 
