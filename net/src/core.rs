@@ -413,7 +413,7 @@ impl Core {
             let mut packet = self.spares.pop().unwrap_or_default();
             match datagram.decode(bytes, &mut packet, &self.copies) {
                 // A raw socket also hears what other SCTP ports of this host are sent: on loopback, its own packets.
-                Ok(()) if packet.ports.destination != port => self.spares.push(packet),
+                Ok(()) if datagram.is_raw() && packet.ports.destination != port => self.spares.push(packet),
                 Ok(()) => {
                     self.traffic.packets_received += 1;
                     arrived.push(packet);

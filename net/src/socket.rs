@@ -277,6 +277,11 @@ impl<'a> Datagram<'a> {
         })
     }
 
+    /// Whether it came directly on IP, without UDP.
+    pub(crate) fn is_raw(&self) -> bool {
+        self.to.udp == 0
+    }
+
     /// Decodes one of its packets.
     pub(crate) fn decode(&self, bytes: &[u8], into: &mut Packet, copies: &Copies) -> Result<(), DecodeError> {
         match self.lent {

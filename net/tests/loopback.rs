@@ -416,6 +416,15 @@ async fn without_udp() {
     }
 }
 
+/// All SCTP ports behind the UDP port are the endpoint's own, so nobody else refuses what asks for another.
+//= rfc9260#section-8.4
+#[tokio::test]
+async fn another_sctp_port_is_refused_at_once() {
+    let (_server, to) = listener(options(&["127.0.0.1"]));
+    let refused = within(client(&to).connect(&to, PORT + 1)).await.err();
+    assert_eq!(refused, Some(ConnectError::Lost(LostReason::PeerAborted(vec![]))));
+}
+
 /// A raw socket on loopback hears what it sends itself. That is no answer.
 #[tokio::test]
 async fn a_raw_client_without_a_listener_hears_nobody() {
