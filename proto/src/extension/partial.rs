@@ -59,8 +59,10 @@ struct ForwardState {
 /// A FORWARD TSN that was sent.
 #[derive(Copy, Clone, Debug)]
 struct SentForward {
-    /// The Advanced.Peer.Ack.Point in it.
+    /// The Advanced.Peer.Ack.Point when it left.
     point: Tsn,
+    /// The TSN in it: a lower one if its streams did not fit.
+    said: Tsn,
     at: Time,
     path: PathId,
 }
@@ -183,14 +185,17 @@ impl LimitedMessages {
     }
 
     /// Sets the Advanced.Peer.Ack.Point, and decides whether the peer must be told. It is told again when an RTT has passed and a SACK
-    /// shows that it does not know the point.
+    /// shows that it does not know the point. If one FORWARD TSN could not name all streams, the next one follows as soon as the peer
+    /// knows the first, and not before: a peer that lost the first would never hear of its streams.
     //= rfc3758#section-3.5
-    pub(crate) fn advance(&mut self, point: Option<Tsn>, now: Time, rtt: Duration) {
+    pub(crate) fn advance(&mut self, point: Option<Tsn>, cumulative: Tsn, now: Time, rtt: Duration) {
         let forward = &mut self.forward;
         match point {
             None => *forward = ForwardState::default(),
             Some(point) => {
-                forward.due |= forward.said.is_none_or(|said| said.point != point || now >= said.at + rtt);
+                forward.due |= forward.said.is_none_or(|last| {
+                    last.point != point || !last.said.after(cumulative) || now >= last.at + rtt
+                });
             }
         }
     }
@@ -200,10 +205,10 @@ impl LimitedMessages {
         self.forward.due
     }
 
-    /// A FORWARD TSN up to this point leaves now on this path.
-    pub(crate) fn forward_sent(&mut self, point: Tsn, path: PathId, now: Time, rto: Duration) {
-        self.forward =
-            ForwardState { due: false, said: Some(SentForward { point, at: now, path }), timer: now + rto };
+    /// A FORWARD TSN leaves now on this path. It says `said`; the Advanced.Peer.Ack.Point is `point`.
+    pub(crate) fn forward_sent(&mut self, said: Tsn, point: Tsn, path: PathId, now: Time, rto: Duration) {
+        let last = SentForward { point, said, at: now, path };
+        self.forward = ForwardState { due: false, said: Some(last), timer: now + rto };
     }
 
     /// If FORWARD TSN was not answered within an RTO and must be sent again: the path on which it left.
@@ -216,7 +221,7 @@ impl LimitedMessages {
 
     /// If a SACK with this Cumulative TSN Ack answers the last FORWARD TSN: the path on which it left.
     pub(crate) fn forward_answered(&self, cumulative: Tsn) -> Option<PathId> {
-        self.forward.said.filter(|said| !said.point.after(cumulative)).map(|said| said.path)
+        self.forward.said.filter(|last| !last.said.after(cumulative)).map(|last| last.path)
     }
 
     /// When the next lifetime ends or FORWARD TSN must be repeated.

@@ -18,11 +18,26 @@ impl Paths {
     /// Reports a loss to a path's window.
     pub(crate) fn cut(&mut self, id: PathId, loss: Loss, now: Time, notes: &mut Notes) {
         self.renew_siblings(id);
-        let view = self.view(id);
-        let lost = Lost { now, how: loss, outstanding: view.flight + view.marked };
+        let lost = self.lost(id, loss, now);
         self.rest[id.index()].congestion.lost(&lost, &self.siblings);
         self.note_cut(id, now);
         self.renew(id, now, notes);
+    }
+
+    /// What a path's window is told of a loss.
+    fn lost(&self, id: PathId, how: Loss, now: Time) -> Lost {
+        let view = self.view(id);
+        Lost { now, how, outstanding: view.flight + view.marked }
+    }
+
+    /// The same, unless it would enlarge the window: a timeout leaves less than the least threshold after a loss.
+    pub(crate) fn penalise(&mut self, id: PathId, now: Time, notes: &mut Notes) {
+        self.renew_siblings(id);
+        let mut window = self.rest[id.index()].congestion.clone();
+        window.lost(&self.lost(id, Loss::Missing, now), &self.siblings);
+        if window.window() <= self.view(id).window {
+            self.cut(id, Loss::Missing, now, notes);
+        }
     }
 
     /// Reports that a cut of a path's window was needless.

@@ -14,7 +14,7 @@ use crate::mechanisms::{
 };
 use crate::output::{Blocked, Limit, NoteKind};
 use crate::path::{Path, PathId, PathView, Paths};
-use crate::policy::{Ask, Loss, Why};
+use crate::policy::{Ask, Why};
 use crate::wire::Chunk;
 use crate::{Config, Time};
 
@@ -187,7 +187,7 @@ impl Sender {
 
     fn penalise(&mut self, path: PathId, around: &mut SendContext<'_>) {
         if self.buffers.may_penalise(around.paths.view(path), around.now) {
-            around.paths.cut(path, Loss::Missing, around.now, around.notes);
+            around.paths.penalise(path, around.now, around.notes);
         }
     }
 }

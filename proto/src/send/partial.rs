@@ -84,7 +84,8 @@ impl Sender {
         let point = abandoned_point(&self.outstanding);
         let view = around.paths.view(self.in_use);
         if let Some(ledger) = &mut self.queue.ledger {
-            ledger.advance(point, around.now, view.srtt.unwrap_or(view.rto));
+            let cumulative = self.outstanding.point();
+            ledger.advance(point, cumulative, around.now, view.srtt.unwrap_or(view.rto));
         }
     }
 
@@ -105,9 +106,10 @@ impl Sender {
         limit: u32,
         around: &mut SendContext<'_>,
     ) -> Option<Chunk> {
-        let (chunk, point) = self.forward_chunk(limit)?;
+        let (chunk, said) = self.forward_chunk(limit)?;
+        let point = abandoned_point(&self.outstanding)?;
         let ledger = self.queue.ledger.as_mut()?;
-        ledger.forward_sent(point, path, around.now, around.paths.view(path).rto);
+        ledger.forward_sent(said, point, path, around.now, around.paths.view(path).rto);
         Some(chunk)
     }
 
@@ -121,7 +123,7 @@ impl Sender {
         }
     }
 
-    /// FORWARD TSN up to the Advanced.Peer.Ack.Point, or as far as its streams fit into `limit` bytes.
+    /// FORWARD TSN up to the Advanced.Peer.Ack.Point, or as far as its streams fit into `limit` bytes; and the TSN that it says.
     //= rfc3758#section-3.5
     fn forward_chunk(&self, limit: u32) -> Option<(Chunk, Tsn)> {
         if self.queue.interleaving.is_some() {
@@ -142,7 +144,7 @@ impl Sender {
             point = point.next();
         }
         let chunk = ForwardTsn { cumulative: point, skipped: skipped.into_iter().collect() };
-        Some((Chunk::ForwardTsn(chunk), end))
+        Some((Chunk::ForwardTsn(chunk), point))
     }
 
     /// The same as I-FORWARD-TSN.
@@ -164,7 +166,7 @@ impl Sender {
         }
         let message = |((stream, unordered), mid)| SkippedMessage { stream, unordered, mid };
         let skipped = skipped.into_iter().map(message).collect();
-        Some((Chunk::IForwardTsn(IForwardTsn { cumulative, skipped }), end))
+        Some((Chunk::IForwardTsn(IForwardTsn { cumulative, skipped }), cumulative))
     }
 
     /// When a lifetime ends, or FORWARD TSN is to be said again.

@@ -336,6 +336,17 @@ fn penalise() {
     }
 }
 
+/// A cut would enlarge a window that is below the least threshold after a loss, four chunks: it is left as it is.
+#[test]
+fn a_penalty_never_enlarges_a_window() {
+    let mut bench = bench(config(&[("penalise", "on")]), 4);
+    bench.send(10, FULL);
+    assert_eq!(sent(&mut bench), [vec![1, 2, 3], vec![4]]);
+    bench.a_rwnd = 3 * CHUNK as u32;
+    bench.sack(0, &[(4, 4)]);
+    assert_eq!(bench.view(0).window, 3 * CHUNK);
+}
+
 /// The copy and the cut go together.
 #[test]
 fn a_copy_penalises_at_once() {

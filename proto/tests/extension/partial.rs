@@ -2,7 +2,7 @@
 
 use anabranch_proto::wire::chunk::ForwardTsn;
 use anabranch_proto::wire::{Chunk, Param};
-use anabranch_proto::{Event, Extensions, Message, Reliability, SendError, Ssn, Tsn};
+use anabranch_proto::{Config, Event, Extensions, Message, Reliability, SendError, Ssn, Tsn};
 use bytes::Bytes;
 
 use crate::support::bench::{Bench, at_ms, chunk, ms};
@@ -120,6 +120,45 @@ fn an_answer_to_forward_tsn_ends_a_row_of_errors() {
         assert_eq!(bench.view(0).errors, 0);
     }
     assert!(bench.events.iter().all(|(_, event)| !matches!(event, Event::Lost(_))));
+}
+
+/// 200 messages on as many streams are given up, of which a FORWARD TSN of 496 bytes names 122. The peer hears of the others when it knows of
+/// these, be it in less than the smoothed round-trip time, and not before. To know a part is an answer.
+//= rfc3758#section-3.5
+//= rfc9260#section-8.2
+#[test]
+fn a_forward_tsn_without_room_for_all_streams() {
+    let config = Config { outbound_streams: 200, ..with(PARTIAL) };
+    let config = config.with(|parameters| (parameters.mtu, parameters.heartbeat_interval) = (528, None));
+    let mut bench = Bench::with(config, 1, |_| vec![Param::ForwardTsnSupported]);
+    give(&mut bench, 0, 1, Reliability::Full);
+    bench.drain();
+    bench.pass(ms(100));
+    bench.sack(1, &[]);
+    bench.send(40, 400);
+    while bench.view(0).flight > 0 {
+        bench.sack(bench.next_tsn() - 1, &[]);
+    }
+    assert!(bench.window() > 200 * 20, "{}", bench.window());
+    let first = bench.next_tsn();
+    (0..200).for_each(|stream| give(&mut bench, stream, 1, Reliability::Retransmissions(0)));
+    bench.drain();
+    bench.pass(bench.view(0).rto);
+    let said = |bench: &mut Bench| {
+        let all = forwards(bench).into_iter();
+        all.map(|forward| (forward.cumulative.0 + 1 - first, forward.skipped.len())).collect::<Vec<_>>()
+    };
+    assert_eq!((said(&mut bench), bench.view(0).errors), (vec![(122, 122)], 1));
+    let srtt = bench.view(0).srtt.expect("it is measured");
+    bench.pass(srtt / 4);
+    bench.sack(first - 1, &[]);
+    assert_eq!(said(&mut bench), [], "the peer may not have got the first");
+    bench.pass(srtt / 4);
+    bench.sack(first + 121, &[]);
+    assert_eq!((said(&mut bench), bench.view(0).errors), (vec![(200, 78)], 0));
+    bench.sack(first + 199, &[]);
+    bench.pass(ms(60_000));
+    assert_eq!((said(&mut bench), bench.view(0).errors), (vec![], 0));
 }
 
 /// Before its first transmission: nothing is said, the user gets it back as not sent, its SSN goes to the next.

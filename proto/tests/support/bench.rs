@@ -113,7 +113,7 @@ impl Bench {
             tag: PEER_TAG,
             a_rwnd: self.a_rwnd,
             outbound: 16,
-            inbound: 16,
+            inbound: init.outbound,
             tsn: Tsn(1),
             params: others.chain([cookie]).chain(params(init)).collect(),
         };

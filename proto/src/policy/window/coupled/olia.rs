@@ -5,7 +5,11 @@
 //! α moves traffic to good paths with small windows. With `n` paths, B those with the largest l/rtt² (l: bytes
 //! between losses; √l/rtt is what one connection would reach there) and M those with the largest window: a path of
 //! B outside M has 1/(n·|B∖M|), a path of M has −1/(n·|M|), any other 0; all have 0 if B lies within M.
-//! A loss halves the window.
+//! (§2 of the draft prints l²/rtt for the best paths, but means those of the highest rate, √l/rtt; the authors' module
+//! for Linux compares l/rtt².)
+//!
+//! A loss halves the window, down to the least threshold of the transport, as in that module; §3 of the draft has one
+//! segment instead while there are several paths.
 
 use super::{Coupling, Measured, half, make};
 use crate::Config;
