@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anabranch_lab::statistics::quantile;
 use anabranch_proto::written;
-use anabranch_sim::scenario::{self, Trace};
+use anabranch_sim::scenario::{self, BadTrace, Trace};
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::json;
 use textplots::{Chart, Plot, Shape};
@@ -61,7 +61,8 @@ pub(crate) fn trace(arguments: &Arguments) -> u8 {
     };
     let trace = match Trace::parse(&text) {
         Ok(trace) => trace,
-        Err(bad) => return refuse(format!("{file}:{}: {}", bad.line, bad.message)),
+        Err(BadTrace { line: Some(line), message }) => return refuse(format!("{file}:{line}: {message}")),
+        Err(BadTrace { line: None, message }) => return refuse(format!("{file}: {message}")),
     };
     if arguments.window.is_zero() || arguments.window > trace.period() {
         return refuse(format!(

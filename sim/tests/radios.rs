@@ -380,6 +380,18 @@ fn what_cannot_be_is_refused_with_line_key_and_fix() {
             "the units are mm, cm, m, km",
         ),
         (replaced("cw_min = 31", "rate = '3 Mbit/s'"), 7, "channel.air.dcf.rate", "1, 2, 5.5, 11 Mbit/s"),
+        (
+            replaced("cw_min = 31", "rate = '1 Mbit/s'"),
+            7,
+            "channel.air.dcf.rate",
+            "set control_rate = \"1 Mbit/s\"",
+        ),
+        (
+            replaced("cw_min = 31", "control_rate = '5.5 Mbit/s'"),
+            7,
+            "channel.air.dcf.control_rate",
+            "is above `rate`, 2 Mbit/s",
+        ),
         (replaced("'60 s']", "'61 s']"), 2, "measure", "ends after the run"),
         (
             format!("{TEXT}{route}{route}"),

@@ -205,6 +205,7 @@ fn radios_that_cannot_be_run_are_refused_with_their_place() {
     assert_eq!(wrong(|s| s.channels.push(s.channels[0].clone())), channel("name"));
     assert_eq!(wrong(|s| s.channels[0].dcf.rate = 0), channel("dcf.rate"));
     assert_eq!(wrong(|s| s.channels[0].dcf.control_rate = 7), channel("dcf.control_rate"));
+    assert_eq!(wrong(|s| s.channels[0].dcf.control_rate = 11_000_000), channel("dcf.control_rate"));
     assert_eq!(wrong(|s| s.channels[0].dcf.short_retry = 0), channel("dcf.short_retry"));
     assert_eq!(wrong(|s| s.channels[0].dcf.cw_max = 1), channel("dcf.cw_min"));
     for decode in [0.0, f64::NAN, 600.0] {

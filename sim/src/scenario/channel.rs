@@ -412,7 +412,7 @@ pub(super) const DCF_KEYS: &[Key<Dcf>] = &[
         name: "control_rate",
         takes: "rate",
         default: Default::Value("\"2 Mbit/s\""),
-        doc: "The rate of RTS, CTS and ACK frames; one of the rates of `timing`.",
+        doc: "The rate of RTS, CTS and ACK frames; one of the rates of `timing`, and at most `rate` (IEEE 802.11 §9.6).",
         read: |dcf, at| at.rate().map(|rate| dcf.control_rate = rate),
     },
     Key {
@@ -495,6 +495,13 @@ fn dcf(at: &At<'_>) -> Result<Dcf> {
                 .error_below(key, message)
                 .hint(format!("its rates are {} Mbit/s", rates.join(", "))));
         }
+    }
+    if dcf.control_rate > dcf.rate {
+        let given = if at.get("control_rate").is_some() { "control_rate" } else { "rate" };
+        let [control, rate] = [dcf.control_rate, dcf.rate].map(|rate| rate as f64 / 1e6);
+        let message = format!("`control_rate`, {control} Mbit/s, is above `rate`, {rate} Mbit/s");
+        let fix = format!("an ACK is not faster than its DATA: set control_rate = \"{rate} Mbit/s\"");
+        return Err(at.error_below(given, message).hint(fix));
     }
     Ok(dcf)
 }

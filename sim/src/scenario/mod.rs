@@ -33,7 +33,7 @@ pub use error::ScenarioError;
 pub use mptcp::Mptcp;
 pub use station::{Route, Station};
 pub use tcp::{Phase, Tcp, WindowSize};
-pub use trace::{Interpolation, OPPORTUNITY, Offset, Sample, Trace, TracedRate};
+pub use trace::{BadTrace, Interpolation, OPPORTUNITY, Offset, Sample, Trace, TracedRate};
 
 pub use crate::transport::mptcp::{MptcpConfig, PathManager, Priority, Reinjection};
 pub use crate::transport::tcp::{Halving, RtoBound, TcpConfig, Variant};

@@ -87,20 +87,24 @@ pub enum Interpolation {
 
 /// A fault in a trace, and its line.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("line {line}: {message}")]
+#[error("{}{message}", line.map_or(String::new(), |line| format!("line {line}: ")))]
 pub struct BadTrace {
-    /// Counted from 1.
-    pub line: usize,
+    /// Counted from 1; `None`: the fault is one of the whole trace.
+    pub line: Option<usize>,
     /// The error.
     pub message: &'static str,
 }
 
 fn bad<T>(line: usize, message: &'static str) -> std::result::Result<T, BadTrace> {
-    Err(BadTrace { line, message })
+    Err(BadTrace { line: Some(line), message })
+}
+
+fn bad_as_a_whole<T>(message: &'static str) -> std::result::Result<T, BadTrace> {
+    Err(BadTrace { line: None, message })
 }
 
 impl Trace {
-    /// Parses the text of a trace: samples if its first line is a header that begins with `time`, otherwise
+    /// Parses the text of a trace: samples if its first line, comments apart, is a header that begins with `time`, otherwise
     /// opportunities.
     pub fn parse(text: &str) -> std::result::Result<Trace, BadTrace> {
         Trace::read(text)?.judge()
@@ -108,7 +112,8 @@ impl Trace {
 
     /// The same, before it is known whether the trace can be used.
     fn read(text: &str) -> std::result::Result<Trace, BadTrace> {
-        if text.trim_start().starts_with("time") { samples(text) } else { opportunities(text) }
+        let header = rows(text).next().is_some_and(|(_, line)| line.trim_start().starts_with("time"));
+        if header { samples(text) } else { opportunities(text) }
     }
 
     /// The same trace with another interpolation. Opportunities have none.
@@ -186,14 +191,16 @@ impl Trace {
     fn judge(self) -> std::result::Result<Trace, BadTrace> {
         match &self {
             Trace::Opportunities(times) if times.is_empty() => {
-                bad(1, "the trace has no delivery opportunity: each line is the time of one in milliseconds")
+                let message =
+                    "the trace has no delivery opportunity: each line is the time of one in milliseconds";
+                bad_as_a_whole(message)
             }
             Trace::Samples { rows, .. } if rows.len() < 2 => {
-                bad(2, "a trace has two samples at least: the last one ends it")
+                bad_as_a_whole("a trace has two samples at least: the last one ends it")
             }
-            _ if self.period() == Duration::ZERO => bad(1, "the trace ends at time zero"),
+            _ if self.period() == Duration::ZERO => bad_as_a_whole("the trace ends at time zero"),
             Trace::Samples { rows, interpolation } => match judge_samples(rows, *interpolation) {
-                Some(message) => bad(2, message),
+                Some(message) => bad_as_a_whole(message),
                 None => Ok(self),
             },
             Trace::Opportunities(_) => Ok(self),
@@ -221,6 +228,11 @@ fn joined(mut stretches: Vec<[Duration; 2]>, next: [Duration; 2]) -> Vec<[Durati
     stretches
 }
 
+/// The lines of a trace that are no comments, with their numbers. A reader of CSV passes over the same ones, but does not count them.
+fn rows(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    (1..).zip(text.lines()).filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+}
+
 fn opportunities(text: &str) -> std::result::Result<Trace, BadTrace> {
     let mut times: Vec<u32> = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
@@ -245,19 +257,21 @@ fn samples(text: &str) -> std::result::Result<Trace, BadTrace> {
         csv::ReaderBuilder::new().comment(Some(b'#')).trim(csv::Trim::All).from_reader(text.as_bytes());
     let columns: Vec<String> =
         reader.headers().map(|row| row.iter().map(str::to_owned).collect()).unwrap_or_default();
+    let mut lines = self::rows(text).map(|(line, _)| line);
+    let header = lines.next().unwrap_or(1);
     if columns.iter().take(2).ne(["time", "rate"])
         || columns.iter().skip(2).any(|name| name != "delay" && name != "loss")
     {
-        return bad(1, "the columns are time, rate and perhaps delay, loss");
+        return bad(header, "the columns are time, rate and perhaps delay, loss");
     }
     let place = |name| columns.iter().position(|column| column == name);
     let (delay, loss) = (place("delay"), place("loss"));
     let mut rows: Vec<Sample> = Vec::new();
     for record in reader.records() {
+        let line = lines.next().unwrap_or(header);
         let Ok(record) = record else {
-            return bad(rows.len() + 2, "this line has not as many values as columns");
+            return bad(line, "this line has not as many values as columns");
         };
-        let line = record.position().map_or(0, |position| position.line() as usize);
         let value = |column: usize| record.get(column).and_then(|text| text.parse::<f64>().ok());
         let row = sample(line, value(0), value(1), delay.map(value), loss.map(value))?;
         match rows.last() {
@@ -351,7 +365,8 @@ fn at_fault(at: &At<'_>, path: &Path, bad: &BadTrace) -> ScenarioError {
         TOO_SLOW => "rates are in bit/s: 10000000 is 10 Mbit/s",
         _ => "a trace has one time in milliseconds per line, or the columns time,rate,delay,loss",
     };
-    at.error(format!("{}, {bad}", path.display())).hint(hint)
+    let separator = if bad.line.is_some() { ", " } else { ": " };
+    at.error(format!("{}{separator}{bad}", path.display())).hint(hint)
 }
 
 /// The trace in a file.
@@ -415,11 +430,11 @@ mod tests {
         let error = |text| Trace::parse(text).unwrap_err();
         assert_eq!(
             error("5\n4\n"),
-            BadTrace { line: 2, message: "times must not go back: sort the lines by time" }
+            BadTrace { line: Some(2), message: "times must not go back: sort the lines by time" }
         );
         assert!(error("").message.starts_with("the trace has no delivery opportunity: "));
         assert_eq!(error("0\n").message, "the trace ends at time zero");
-        assert_eq!(error("1\nx\n").line, 2);
+        assert_eq!(error("1\nx\n").line, Some(2));
     }
 
     #[test]
@@ -431,10 +446,29 @@ mod tests {
         assert_eq!(read.mean_rate(), 1_500_000);
         assert_eq!(read.interpolated(Interpolation::Linear).mean_rate(), 1_250_000);
         let error = |text| Trace::parse(text).unwrap_err();
-        assert_eq!(error("time,rate\n0,1\n0,1\n"), BadTrace { line: 3, message: "times must ascend" });
-        assert_eq!(error("time,speed\n0,1\n").line, 1);
+        assert_eq!(error("time,rate\n0,1\n0,1\n"), BadTrace { line: Some(3), message: "times must ascend" });
+        assert_eq!(error("time,speed\n0,1\n").line, Some(1));
         assert_eq!(error("time,rate\n0,-1\n").message, "`rate` is not a number of bit/s");
         assert_eq!(error("time,rate\n0,0\n1,5\n").message, "the rate is never above zero");
+    }
+
+    /// Comments and empty lines count, and may come before the header.
+    #[test]
+    fn a_fault_is_at_its_line() {
+        let error = |text| Trace::parse(text).unwrap_err();
+        for (text, line) in [
+            ("# cell\n\ntime,rate\n0,1\n# a gap\n\n1,x\n", Some(7)),
+            ("# cell\ntime,rate\n0,1\n# a gap\n1\n", Some(5)),
+            ("# cell\ntime,rate\n0,1\n# a gap\n0,1\n", Some(5)),
+            ("# cell\ntime,speed\n0,1\n", Some(2)),
+            ("# cell\n5\n# back\n4\n", Some(4)),
+            ("# cell\ntime,rate\n0,0\n1,0\n", None),
+        ] {
+            let bad = error(text);
+            assert_eq!(bad.line, line, "{text:?}: {bad}");
+            assert_eq!(bad.to_string().starts_with("line "), line.is_some(), "{bad}");
+        }
+        assert!(Trace::parse("# cell\n\ntime,rate\n0,1\n# a gap\n1,0\n").is_ok());
     }
 
     #[test]

@@ -150,7 +150,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("channel.p.reception.busy", "-90 dBm"),
     ("channel.p.reception.cutoff", "-115 dBm"),
     ("channel.c.dcf.timing", "802.11g"),
-    ("channel.c.dcf.rate", "1 Mbit/s"),
+    ("channel.c.dcf.rate", "5.5 Mbit/s"),
     ("channel.c.dcf.control_rate", "1 Mbit/s"),
     ("channel.c.dcf.rts_threshold", "off"),
     ("channel.c.dcf.short_retry", "4"),

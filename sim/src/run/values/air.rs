@@ -47,6 +47,7 @@ fn dcf(dcf: &Dcf) -> Judgement {
     match () {
         _ if !known(&dcf.rate) => Err(("dcf.rate", "must be a rate of the timing")),
         _ if !known(&dcf.control_rate) => Err(("dcf.control_rate", "must be a rate of the timing")),
+        _ if dcf.control_rate > dcf.rate => Err(("dcf.control_rate", "must not be above `rate`")),
         _ if !(1..=255).contains(&dcf.short_retry) => Err(("dcf.short_retry", "must be from 1 to 255")),
         _ if !(1..=255).contains(&dcf.long_retry) => Err(("dcf.long_retry", "must be from 1 to 255")),
         _ if dcf.cw_max > 65_535 => Err(("dcf.cw_max", "must be at most 65535 slots")),
