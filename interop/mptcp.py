@@ -228,7 +228,8 @@ def session(program, scenario, here, there):
         command += ["--quiet", "--summary", summary, "--", "sh", "-c", f"sleep {STARTS}; exec {here.format(directory=directory)}"]
         output = subprocess.run(command, capture_output=True, text=True, timeout=600)
         if output.returncode != 0:
-            raise Failed(output.stderr.strip() or output.stdout.strip())
+            said = (output.stderr.strip() or output.stdout.strip()).splitlines()
+            raise Failed(said[-1] if said else f"exit status {output.returncode}")
         with open(summary) as f:
             return json.loads(output.stdout), json.load(f)
 
@@ -314,6 +315,13 @@ def compare(program, setting, options):
     return row
 
 
+def failed_over(measured):
+    """What was measured of a failure, if the second link was used after it."""
+    if measured["new_data"] is None:
+        raise Failed("after the failure of the first link the kernel sent nothing new by the second")
+    return measured
+
+
 def compare_failure(program, setting, options):
     """A row: how long after the failure new data goes by the other link, and the reader gets something again, in seconds."""
     name, backup = setting
@@ -321,7 +329,7 @@ def compare_failure(program, setting, options):
     for turn in range(options.tries):
         down = STARTS + DOWN_AFTER + 0.05 * turn
         scenario = links([(5, 10), (5, 10)], 0, (f'down = [["{down} s"]]\n', ""))
-        real += tries(1, lambda: kernel(program, scenario, size, options.window, backup))
+        real += tries(1, lambda: failed_over(kernel(program, scenario, size, options.window, backup)))
         more = 'backup = ["two"]\n' if backup else ""
         simulated.append(simulate(program, scenario + multipath(size, options.window, more), 1)[0]["outages"][0])
     row = {
@@ -418,7 +426,11 @@ def main():
         parser.error(f"nothing to be measured; the settings are {names}, and numbers are at least 1")
     rows = []
     for measure, one in plan:
-        rows.append(measure(options.program, one, options))
+        try:
+            rows.append(measure(options.program, one, options))
+        except Failed as why:
+            print(f"interop/mptcp.py: {one[0]}: {why}", file=sys.stderr)
+            return 1
         if options.json:
             print(json.dumps(rows[-1]), flush=True)
     if not options.json:

@@ -196,6 +196,23 @@ fn multipath_tcp_of_the_kernel_uses_both_links() {
     }
 }
 
+/// What the kernel did not do ends the script with one line. The measurement is replaced: this needs neither links nor the kernel.
+#[test]
+fn mptcp_py_says_that_the_second_link_was_not_used() {
+    let script = "import sys; sys.path.insert(0, sys.argv[1])\nimport mptcp\n\
+        sys.argv = ['mptcp.py', sys.argv[2], '--only', 'fails', '--tries', '1']\n\
+        mptcp.impossible = lambda program: None\n\
+        mptcp.kernel = lambda *_: {'new_data': None, 'resumed': 0.0, 'late': 0.0}\n\
+        sys.exit(mptcp.main())";
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../interop");
+    let ended =
+        Command::new("python3").args(["-B", "-c", script, folder, env!("CARGO_BIN_EXE_anabranch")]).output();
+    let Ok(output) = ended else { return skip("shell: mptcp.py", "python3 is not installed") };
+    let why = "after the failure of the first link the kernel sent nothing new by the second";
+    assert_eq!(stderr(&output), format!("repeated: {why}\ninterop/mptcp.py: fails: {why}\n"));
+    assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(1), ""));
+}
+
 /// A program beside the first is any shell command. Its failure is told, and so is a summary that cannot be written, before the session.
 #[test]
 fn programs_beside_the_first_are_shell_commands() {
