@@ -229,6 +229,32 @@ fn keys_zoom_and_move_the_cursor() {
     assert!(root.contains("data-passed=\"1\"") && !root.contains("data-error"), "{root}");
 }
 
+/// The peer's window is far above the others: without it, these fill their chart. A range that the reader has chosen stays.
+#[test]
+fn the_values_fit_the_traces_that_are_shown() {
+    let Some(browser) = browser() else {
+        return skip("the_values_fit_the_traces_that_are_shown", "there is no Chromium");
+    };
+    let directory = tempfile::tempdir().expect("a directory");
+    let (page, _) = report(directory.path(), &[&example("outage"), "--set", "stop=14 s"]);
+    let steps = "
+        const peer = charts.data.findIndex((trace) => trace.name === \"peer's window\");
+        const axis = charts.data[peer].yaxis.replace('y', 'yaxis');
+        const top = () => Number(charts.layout[axis].range[1]);
+        const expect = (what, holds) => { if (!holds) throw new Error(what + ' ' + top()); };
+        const show = async (is) => { await Plotly.restyle(charts, { visible: is }, [peer]); await pause(100); };
+        const whole = top();
+        await show('legendonly'); expect('closer', top() < whole / 4);
+        const others = charts.data.filter((trace) => trace.yaxis === charts.data[peer].yaxis && trace.visible !== 'legendonly');
+        expect('not too close', others.every((trace) => trace.y.every((value) => value <= top())));
+        await show(true); expect('as before', top() === whole);
+        await Plotly.relayout(charts, { [axis + '.range']: [0, 1234] });
+        await show('legendonly'); expect('the range that was chosen', top() === 1234);
+        state.passed = '1';";
+    let root = root(browser, directory.path(), &with_script(&page, steps), &[]);
+    assert!(root.contains("data-passed=\"1\"") && !root.contains("data-error"), "{root}");
+}
+
 /// By WCAG 2.2, success criterion 1.4.3: 4.5 to 1, and 3 to 1 for large text. Texts of charts are filled, others have a color.
 const CONTRAST: &str = "
     await pause(200);

@@ -26,8 +26,23 @@
     Object.assign(layout.margin, { l: 50, r: 10 });
   }
   // The values keep their range while the time is zoomed.
+  const scaled = {};
   for (const axis of Object.keys(layout).filter((key) => key.startsWith("yaxis") && !layout[key].range)) {
-    layout[axis].range = levels.values(traces, axis.replace("axis", ""));
+    layout[axis].range = scaled[axis] = levels.values(traces, axis.replace("axis", ""));
+  }
+  // The ranges of the values of the traces that are not hidden, where the reader has not chosen another range.
+  function rescaled() {
+    const seen = traces.filter((_, i) => charts.data[i].visible === undefined || charts.data[i].visible === true);
+    const ranges = {};
+    for (const axis of Object.keys(scaled)) {
+      const values = levels.values(seen, axis.replace("axis", ""));
+      const now = charts.layout[axis].range.map(Number);
+      const chosen = now.some((end, i) => end !== scaled[axis][i]);
+      const hidden = !seen.some((trace) => trace.axis === axis.replace("axis", ""));
+      if (chosen || hidden || values.every((end, i) => end === now[i])) continue;
+      ranges[axis + ".range"] = scaled[axis] = values;
+    }
+    return ranges;
   }
   for (const [key, value] of Object.entries(themed())) {
     const names = key.split(".");
@@ -53,6 +68,10 @@
     charts.on("plotly_relayout", (changed) => {
       if (!Object.keys(changed).some((key) => /^[xy]axis\d*\.(auto)?range/.test(key))) return;
       draw(changed["xaxis.autorange"] ? whole.slice() : charts.layout.xaxis.range.map(Number));
+    });
+    // A click on the name of a trace hides it or shows it.
+    charts.on("plotly_restyle", ([changed]) => {
+      if ("visible" in changed) Plotly.relayout(charts, rescaled());
     });
   });
   // Draws this range of times.
