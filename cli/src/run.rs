@@ -11,7 +11,7 @@ use anabranch_lab::report::Format;
 use anabranch_proto::{ConfigWarning, Policies, Time};
 use anabranch_sim::capture::Snap;
 use anabranch_sim::results::RunResult;
-use anabranch_sim::scenario::Document;
+use anabranch_sim::scenario::{Document, Flow, Traffic};
 
 use crate::msc::Between;
 use crate::output::{fail, note, print, print_json, refuse, refuse_scenario, warn};
@@ -64,7 +64,8 @@ pub(crate) struct Arguments {
     /// file each, NAME-run-1.pcapng and so on
     #[arg(long, value_name = "FILE", conflicts_with = "why")]
     pcap: Option<PathBuf>,
-    /// How much of each packet --pcap writes: `headers` (all but the user data), `full`, or a number of bytes
+    /// How much of each packet --pcap writes: `headers` (all but the user data), `full` (tshark needs it to show TSNs), or a number
+    /// of bytes
     #[arg(long, value_name = "LENGTH", allow_negative_numbers = true, default_value = "headers", requires = "pcap", value_parser = snap)]
     snaplen: Snap,
     /// Write a page with the charts of each run to this file as HTML; several runs get one file each,
@@ -295,10 +296,20 @@ pub(crate) fn check(points: &[Point]) -> Result<(), u8> {
 fn warnings(point: &Point) -> impl Iterator<Item = String> {
     point.scenario.flows.iter().flat_map(|flow| {
         let warnings = flow.sctp().map_or(Vec::new(), |sctp| sctp.config.warnings());
-        warnings.into_iter().map(|ConfigWarning { key, why }| {
+        let concerns = |warning: &ConfigWarning| warning.key != "rto_min" || !is_steady(flow);
+        warnings.into_iter().filter(concerns).map(|ConfigWarning { key, why }| {
             point.document.error(&format!("flow.{}.sctp.{key}", flow.name), why).to_string()
         })
     })
+}
+
+/// Whether the packets of a flow follow each other so soon that none waits for SACK.Delay: those that have it acknowledged (RFC 9260
+/// section 6.2) leave within half of RTO.Min, and the round trip may take the other half.
+fn is_steady(flow: &Flow) -> bool {
+    let (Traffic::Constant { rate, .. }, Some(sctp)) = (&flow.traffic, flow.sctp()) else { return false };
+    let bits = f64::from(flow.message_size.unwrap_or(sctp.config.mtu)) * 8.0;
+    let later = f64::from(sctp.config.sack_every.saturating_sub(1)) * bits / *rate as f64;
+    !sctp.stripe && later <= sctp.config.rto_min.as_secs_f64() / 2.0
 }
 
 /// Messages from the runs and the keyboard.
