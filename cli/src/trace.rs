@@ -1,5 +1,7 @@
 //! `anabranch trace`: summarises a recorded link.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -44,6 +46,9 @@ const QUANTILES: [f64; 7] = [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0];
 /// The average rates that are kept at once.
 const MOST_WINDOWS: u128 = 1_000_000;
 
+/// The largest size of a trace in bytes, as in a scenario. Devices have no end.
+const LARGEST: u64 = 256 << 20;
+
 /// The smallest window of a trace that lasts so long, in whole microseconds or seconds.
 fn smallest_window(period: Duration) -> String {
     match period.as_nanos().div_ceil(1000 * MOST_WINDOWS) {
@@ -55,10 +60,15 @@ fn smallest_window(period: Duration) -> String {
 /// Prints the summary and returns the exit status.
 pub(crate) fn trace(arguments: &Arguments) -> u8 {
     let file = arguments.file.display();
-    let text = match std::fs::read_to_string(&arguments.file) {
-        Ok(text) => text,
+    let mut text = String::new();
+    let read = File::open(&arguments.file).and_then(|file| file.take(LARGEST + 1).read_to_string(&mut text));
+    match read {
+        Ok(size) if size as u64 > LARGEST => {
+            return refuse(format!("{file}: a trace has at most {LARGEST} bytes"));
+        }
+        Ok(_) => {}
         Err(error) => return refuse(format!("{file}: {error}")),
-    };
+    }
     let trace = match Trace::parse(&text) {
         Ok(trace) => trace,
         Err(BadTrace { line: Some(line), message }) => return refuse(format!("{file}:{line}: {message}")),

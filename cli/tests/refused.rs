@@ -153,6 +153,34 @@ fn a_recording_that_was_cut_off_is_told_of() {
     refused(&["replay", &file], "line 1: the recording ends within this line: it was cut off");
 }
 
+/// `/dev/zero` is a trace without end.
+#[test]
+fn a_trace_has_an_end() {
+    refused(&["trace", "/dev/zero"], "/dev/zero: a trace has at most 268435456 bytes");
+}
+
+/// Times do not go back, nor to where timers never expire, and a line has an end.
+#[test]
+fn a_forged_recording_is_refused() {
+    let place = tempfile::tempdir().expect("a directory");
+    let file = place.path().join("forged").display().to_string();
+    let head = format!(
+        "{{\"recording\":2,\"program\":\"\",\"settings\":[],\"port\":5000,\"mtu\":1500,\"ip_header\":28,\
+         \"addresses\":[[\"127.0.0.1:0\",8]],\"seed\":\"{}=\"}}\n",
+        "A".repeat(43)
+    );
+    let line = |at: u64| format!("{{\"at\":{at},\"polls\":1,\"sent\":0,\"call\":\"time\"}}\n");
+    for (rest, message) in [
+        (line(5) + &line(4), "line 3: this is no recording: its times go back, or leap"),
+        (line(u64::MAX), "line 2: this is no recording: its times go back, or leap"),
+        ("[".repeat(1 << 20), "line 2: this is no recording: the line is too long"),
+        (line(5), "the recording has no end"),
+    ] {
+        std::fs::write(&file, head.clone() + &rest).expect("written");
+        refused(&["replay", &file], message);
+    }
+}
+
 /// The examples in the help of every command.
 fn examples(command: &[&str]) -> Vec<String> {
     let output = anabranch(&[command, &["--help"]].concat());

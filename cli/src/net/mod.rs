@@ -10,6 +10,7 @@ mod perf_report;
 mod places;
 mod record;
 mod recording;
+mod repeat;
 pub(crate) mod replay;
 pub(crate) mod send;
 pub(crate) mod serve;

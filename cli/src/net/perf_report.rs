@@ -74,7 +74,9 @@ fn sum<'a>(parts: impl Iterator<Item = &'a Part>) -> Option<Part> {
 /// CPU seconds belong to the whole processes. Quantiles of several associations cannot be added.
 fn together(mut all: Direction, one: &Direction) -> Direction {
     for (pair, bytes) in &one.by_path {
-        *all.by_path.entry(*pair).or_default() += bytes;
+        // The listener says how many.
+        let sum = all.by_path.entry(*pair).or_default();
+        *sum = sum.saturating_add(*bytes);
     }
     let cpu = [all.cpu[0].max(one.cpu[0]), all.cpu[1].max(one.cpu[1])];
     Direction { cpu, delays: None, ..all }
@@ -195,4 +197,17 @@ fn rate(part: &Part) -> f64 {
 /// A path as its two addresses, the sender's first.
 fn pair_name((from, to): &(IpAddr, IpAddr)) -> String {
     format!("{from} → {to}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A hostile listener can say any number of bytes.
+    #[test]
+    fn what_a_path_carried_is_added_without_overflow() {
+        let pair = (IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2]));
+        let one = Direction { by_path: [(pair, u64::MAX)].into(), ..Direction::default() };
+        assert_eq!(together(one.clone(), &one).by_path[&pair], u64::MAX);
+    }
 }

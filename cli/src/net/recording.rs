@@ -4,7 +4,7 @@
 //! holds the seed of the endpoint, from which its tags and cookies are derived.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufRead, BufWriter, Read, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,6 +23,9 @@ const FORMAT: u32 = 2;
 
 /// The largest message in bytes that a recording may hold, so that a forged one does not take all memory.
 const LARGEST: usize = 1 << 20;
+
+/// No line of a recording has so many bytes: a packet has at most 65,535.
+const LONGEST: u64 = 1 << 18;
 
 /// The first line.
 #[derive(Serialize, Deserialize)]
@@ -340,7 +343,7 @@ pub(super) fn hexadecimal(bytes: &[u8]) -> String {
 
 /// A recording that is read.
 pub(super) struct Reader {
-    lines: std::io::Lines<BufReader<File>>,
+    input: Box<dyn BufRead>,
     /// The number of the line read last.
     number: u64,
     /// Whether peers could initiate associations.
@@ -348,10 +351,9 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Opens a recording, and makes the parameters and the seed of its endpoint.
-    pub(super) fn open(file: &Path) -> Result<(Reader, Config, [u8; 32]), String> {
-        let opened = File::open(file).map_err(|error| error.to_string())?;
-        let mut reader = Reader { lines: BufReader::new(opened).lines(), number: 0, listening: false };
+    /// Begins to read a recording, and makes the parameters and the seed of its endpoint.
+    pub(super) fn new(input: impl BufRead + 'static) -> Result<(Reader, Config, [u8; 32]), String> {
+        let mut reader = Reader { input: Box::new(input), number: 0, listening: false };
         let head: Head = reader.read()?.ok_or("this is no recording: it is empty")?;
         if head.recording != FORMAT {
             return Err(format!("the recording has format {}, this program reads {FORMAT}", head.recording));
@@ -377,10 +379,18 @@ impl Reader {
     }
 
     fn read<T: for<'a> Deserialize<'a>>(&mut self) -> Result<Option<T>, String> {
-        let Some(line) = self.lines.next() else { return Ok(None) };
         self.number += 1;
-        let line = line.map_err(|error| format!("line {}: {error}", self.number))?;
-        let read = serde_json::from_str(&line);
+        let mut line = Vec::new();
+        let input = Read::take(&mut self.input, LONGEST).read_until(b'\n', &mut line);
+        let length = input.map_err(|error| format!("line {}: {error}", self.number))? as u64;
+        match length {
+            0 => return Ok(None),
+            LONGEST => {
+                return Err(format!("line {}: this is no recording: the line is too long", self.number));
+            }
+            _ => {}
+        }
+        let read = serde_json::from_slice(&line);
         read.map(Some).map_err(|error: serde_json::Error| match error.is_eof() {
             true => format!("line {}: the recording ends within this line: it was cut off", self.number),
             false => format!("line {}: this is no recording: {error}", self.number),
