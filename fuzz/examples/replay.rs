@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 
 use anabranch_fuzz::{
-    capture, codec, cookie, delivery, endpoint, extensions, sacks, scenario, script, storm,
+    capture, codec, cookie, delivery, endpoint, extensions, recorded, sacks, scenario, script, storm, tables,
 };
 use arbitrary::{Arbitrary, Unstructured};
 
@@ -20,6 +20,11 @@ fn main() {
             "script" => script::script(&bytes),
             "scenario" => scenario::scenario(&bytes),
             "trace" => scenario::trace(&bytes),
+            "recording" => recorded::recorded(&bytes),
+            "advice" => tables::advice(&bytes),
+            "claims" => tables::claims(&bytes),
+            "journal" => tables::journal(&bytes),
+            "service" => tables::service(&bytes),
             "capture" => {
                 capture::capture(&bytes);
                 capture::against(&bytes);

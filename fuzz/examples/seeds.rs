@@ -1,9 +1,10 @@
 //! Writes the first corpora, `corpus/TARGET/NAME`: `cargo run --example seeds`. Packets as a transfer sends
 //! them, and cases written out byte by byte as `src/` reads them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use anabranch_fuzz::recorded;
 use anabranch_fuzz::support::{Weather, World, at};
 use anabranch_proto::wire::chunk::{Abort, OperationError, Unknown};
 use anabranch_proto::wire::{Cause, Chunk, Packet, Param};
@@ -21,8 +22,13 @@ fn main() {
     // Behind the headers of packet and chunk.
     write("params", "causes", &encoded(&error(causes()))[16..]);
     SCRIPTS.iter().for_each(|(name, text)| write("script", name, text.as_bytes()));
-    scenarios();
+    documents("scenario", "scenarios");
     TRACES.iter().for_each(|(name, text)| write("trace", name, text.as_bytes()));
+    recorded::record(&folder("recording").join("transfer"));
+    documents("advice", "scenarios/advice");
+    CLAIMS.iter().for_each(|(name, text)| write("claims", name, text.as_bytes()));
+    JOURNALS.iter().for_each(|(name, text)| write("journal", name, text.as_bytes()));
+    SERVICE.iter().for_each(|(name, text)| write("service", name, text.as_bytes()));
     let ng = pcapng();
     write("capture", "udp.pcapng", &ng);
     for (name, link_type, before) in [("raw", 101, 0), ("ethernet", 1, 14), ("cooked", 113, 16)] {
@@ -34,36 +40,80 @@ fn main() {
     DELIVERIES.iter().for_each(|(name, bytes)| write("delivery", name, bytes));
 }
 
-fn write(target: &str, name: &str, bytes: &[u8]) {
+fn folder(target: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
     std::fs::create_dir_all(&folder).expect("a folder that can be made");
-    std::fs::write(folder.join(name), bytes).expect("a file that can be written");
+    folder
 }
 
-/// The examples that fit into an input, without their comments.
-fn scenarios() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios");
-    for entry in std::fs::read_dir(folder).expect("the folder is there") {
+fn write(target: &str, name: &str, bytes: &[u8]) {
+    std::fs::write(folder(target).join(name), bytes).expect("a file that can be written");
+}
+
+/// The TOML files of this folder that fit into an input, without their comments.
+fn documents(target: &str, from: &str) {
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(from);
+    for entry in std::fs::read_dir(from).expect("the folder is there") {
         let path = entry.expect("an entry").path();
         if path.extension().is_none_or(|extension| extension != "toml") {
             continue;
         }
-        let text = std::fs::read_to_string(&path).expect("a scenario");
+        let text = std::fs::read_to_string(&path).expect("a document");
         let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
         let (text, name) = (lines.join("\n") + "\n", path.file_stem().unwrap_or_default().to_string_lossy());
-        if text.len() < LONGEST_SCENARIO && !text.contains("trace =") {
-            write("scenario", &name, text.as_bytes());
+        if text.len() < LONGEST_DOCUMENT && !text.contains("trace =") {
+            write(target, &name, text.as_bytes());
         }
     }
 }
 
-/// Bytes of a scenario that is a seed.
-const LONGEST_SCENARIO: usize = 1500;
+/// Bytes of a document that is a seed.
+const LONGEST_DOCUMENT: usize = 1500;
 
 const TRACES: [(&str, &str); 3] = [
     ("opportunities", "0\n5\n5\n12\n# a remark\n40\n"),
     ("samples", "time,rate\n0,1000000\n0.5,0\n1.25,2000000\n2,0\n"),
     ("all-columns", "time,rate,delay,loss\n0,1e6,0.01,0\n# a remark\n0.1,2.5e6,0.02,0.5\n1,0,0,1\n"),
+];
+
+/// Claims, a line of dashes, and their table.
+const CLAIMS: [(&str, &str); 3] = [
+    (
+        "value",
+        "[[claim]]\nid = 'a/{delay}'\nsource = 'b'\nform = 'value'\nrows = 'table.csv'\nexperiment = 'e'\n\
+         measure = 'time'\nns2 = 's'\nerrors = { ns2 = 'error' }\nwithin = { ns2 = ['5 %', '3 standard errors'] }\n\
+         ----\ndelay,s,error\n1 ms,0.1,0.01\n2 ms,-,\n",
+    ),
+    (
+        "each",
+        "[[claim]]\nid = 'c/{delay}'\nsource = 'b'\nform = 'value'\neach = { delay = ['1 ms', '2 ms'] }\nexperiment = 'e'\n\
+         measure = 'time'\npaper = 1.5\nwithin = { paper = '10 %' }\n",
+    ),
+    (
+        "order",
+        "[[claim]]\nid = 'd'\nsource = 'b'\nform = 'order'\nexperiment = 'e'\nmeasure = 'time'\n\
+         each = { delay = ['1 ms'] }\nover = 'flow.f.send=1 kB,2 kB'\n",
+    ),
+];
+
+const JOURNALS: [(&str, &str); 2] = [
+    ("runs", "run 0 0 3fb999999999999a\nrun 1 2 -\nfailed 0 1 \"why\"\ntable runs.csv 00\n!run 0 2"),
+    (
+        "sweep",
+        "sweep [[\"a\",\"scenario='s'\\nseeds=3\\nvary={'link.l.delay'=['1 ms','2 ms']}\\nmeasure={time='flows.f.completion'}\\n\",[]],\
+         [\"s\",\"[[link]]\\nname='l'\\nbetween=['a','b']\\nrate='1 Mbit/s'\\n[[flow]]\\nname='f'\\nfrom='a'\\nto='b'\\nsend='1 kB'\\n\",[]]]\n\
+         run 0 0 3fb999999999999a\n",
+    ),
+];
+
+const SERVICE: [(&str, &str); 4] = [
+    ("file", r#"{"send-file":{"name":"a.txt","size":12}}"#),
+    ("verdict", r#"{"verdict":{"received":12,"failed":null}}"#),
+    ("plan", r#"{"measure":{"seconds":5.0,"message_size":8192,"streams":1,"way":"there-and-back","rate":null}}"#),
+    (
+        "measured",
+        r#"{"measured":{"bytes":9,"cpu":0.5,"shares":[{"from":"192.0.2.1","to":"::1","bytes":9}],"delays":{"messages":1,"delay":{"min":1,"mean":1,"p50":1,"p95":1,"p99":1,"max":1},"jitter":{"min":0,"mean":0,"p50":0,"p95":0,"p99":0,"max":0},"smoothed_jitter":0,"uncertainty":0}}}"#,
+    ),
 ];
 
 /// The first packet of each shape in a transfer with losses, and what no transfer sends.

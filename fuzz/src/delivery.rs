@@ -155,8 +155,8 @@ impl Bout {
         self.look();
     }
 
-    /// Finds the association of the side that listens. Neither may be lost; another, made by a copy of the
-    /// COOKIE ECHO that comes when the first has closed, may: the standard lets a cookie be used again.
+    /// Finds the association of the side that listens. Neither may be lost. A copy of the COOKIE ECHO makes no other one: a cookie makes
+    /// one association.
     fn look(&mut self) {
         if self.ids[1].is_none() {
             self.ids[1] = self.world.up(1);
@@ -165,6 +165,9 @@ impl Bout {
             let ours = self.world.events[side].iter().filter(|(_, id, _)| Some(*id) == self.ids[side]);
             let lost = ours.map(|(_, _, e)| e).find(|e| matches!(e, Event::Lost(_) | Event::Restart));
             assert!(lost.is_none(), "{lost:?}\n{}", self.log());
+            let another = |id: AssociationId| self.ids[side].is_some_and(|own| own != id);
+            let other = self.world.events[side].iter().find(|(_, id, _)| another(*id));
+            assert!(other.is_none(), "{other:?}\n{}", self.log());
         }
     }
 

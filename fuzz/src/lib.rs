@@ -12,6 +12,11 @@
 //! | `script` | text | the reader and the runner of packet scripts do not panic |
 //! | `scenario` | text | a scenario is refused with its place, or written as TOML and read as the same |
 //! | `trace` | text | a recorded trace is refused with its line, or delivers something |
+//! | `recording` | text | a recording is repeated, or it is said where it cannot be; times never go back |
+//! | `advice` | text | a question to `advise` is refused with its place, or its times can be computed |
+//! | `claims` | text | claims and their table are refused with their place, or can be planned |
+//! | `journal` | lines | finished runs belong to their sweep, or the journal is refused |
+//! | `service` | text | a control message of `serve` is refused, or written and read as the same; a plan of a measurement that is accepted can be carried out |
 //! | `storm` | seeds of storms | two honest ends in a network that loses, replays, breaks and mutates: as `proto/tests/storm` says |
 //! | `delivery` | what a network does to packets | each message at most once, in order; exactly once when it heals |
 //!
@@ -29,10 +34,12 @@ pub mod input;
 pub mod lone;
 pub mod memory;
 pub mod peer;
+pub mod recorded;
 pub mod sacks;
 pub mod scenario;
 pub mod script;
 pub mod storm;
+pub mod tables;
 
 #[path = "../../proto/tests/storm/config.rs"]
 mod config;

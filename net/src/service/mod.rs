@@ -129,7 +129,7 @@ enum Inbound {
 
 /// Sends a control message. If the other end reads nothing, it finds no room in the send buffer.
 async fn say(association: &Association, control: &Control) -> Result<(), Failure> {
-    let payload = serde_json::to_vec(control).unwrap_or_default().into();
+    let payload = written(control).into();
     let message = Message { stream: 0, ppid: CONTROL, payload, ..Message::default() };
     patiently(association, async { Ok(association.send(message).await?) }).await
 }
@@ -187,8 +187,26 @@ async fn hear_sometime(association: &Association) -> Result<Option<Inbound>, Fai
         }
         part = association.recv().await?.ok_or(Failure::Stopped)?;
     }
-    let said = serde_json::from_slice(&whole);
-    said.map(|said| Some(Inbound::Said(said))).map_err(|error| Failure::Confused(error.to_string()))
+    read(&whole).map(|said| Some(Inbound::Said(said)))
+}
+
+fn read(message: &[u8]) -> Result<Control, Failure> {
+    serde_json::from_slice(message).map_err(|error| Failure::Confused(error.to_string()))
+}
+
+fn written(control: &Control) -> Vec<u8> {
+    serde_json::to_vec(control).unwrap_or_default()
+}
+
+/// A control message as it is read and written again; the plan of a measurement must be one that can be carried out. For tests with
+/// hostile messages.
+#[doc(hidden)]
+pub fn echoed(message: &[u8]) -> Result<Vec<u8>, Failure> {
+    let said = read(message)?;
+    if let Control::Measure(plan) = &said {
+        plan.check().map_err(Failure::Refused)?;
+    }
+    Ok(written(&said))
 }
 
 /// The next control message, when no data is expected.
