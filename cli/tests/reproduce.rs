@@ -474,6 +474,8 @@ const WRONG: &[Wrong] = &[
         &["paper.toml:10", "experiment.one.name", "there is another `one`"],
     ),
     ("table", "5000000,1.8,-", "5000000,fast,-", &["table.csv:4", "seconds", "neither a number"]),
+    ("table", "10000000,0.95,", "10000000,inf,", &["table.csv:3", "seconds", "neither a number"]),
+    ("table", "rate,seconds,ns2", "rate,seconds,rate", &["table.csv:2", "rate", "two columns `rate`"]),
     ("table", "5000000,1.8,-", "5000000,1.8", &["table.csv:4"]),
 ];
 

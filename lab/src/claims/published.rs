@@ -2,7 +2,6 @@
 
 use super::rows::Row;
 use super::text::{Fields, filled};
-use anabranch_sim::scenario::ScenarioError;
 use anabranch_sim::scenario::at::{At, Result};
 
 /// The values that a reference states for a claim.
@@ -57,7 +56,12 @@ fn cells(at: &At<'_>, fields: &Fields, row: Option<&Row>) -> Result<Vec<Cell>> {
 
 fn cell(at: &At<'_>, fields: &Fields, row: Option<&Row>) -> Result<Option<Cell>> {
     if let Some(number) = at.number() {
-        return Ok(Some(Cell::Number(number)));
+        return match number.is_finite() {
+            true => Ok(Some(Cell::Number(number))),
+            false => Err(at
+                .error("a published value is finite")
+                .hint("\"-\" in a table stands for an event that does not occur")),
+        };
     }
     let column = filled(at, fields)?;
     let Some(row) = row else {
@@ -67,10 +71,13 @@ fn cell(at: &At<'_>, fields: &Fields, row: Option<&Row>) -> Result<Option<Cell>>
     };
     let columns = || row.cells.keys().map(String::as_str);
     let text = row.cells.get(&column).ok_or_else(|| at.unknown("column", &column, columns()))?;
-    let wrong = |_| -> ScenarioError { row.error(&column, format!("`{text}` is neither a number nor `-`")) };
     match text.as_str() {
         "" => Ok(None),
         "-" => Ok(Some(Cell::Never)),
-        text => text.parse().map(|number| Some(Cell::Number(number))).map_err(wrong),
+        // Within any tolerance of infinity is everything.
+        text => match text.parse::<f64>() {
+            Ok(number) if number.is_finite() => Ok(Some(Cell::Number(number))),
+            _ => Err(row.error(&column, format!("`{text}` is neither a number nor `-`"))),
+        },
     }
 }

@@ -46,6 +46,11 @@ impl Table {
             Ok(header) => header.iter().map(str::to_owned).collect(),
             Err(error) => return Err(wrong(&error).into()),
         };
+        let twice = |(i, name): &(usize, &String)| columns[..*i].contains(name);
+        if let Some((_, name)) = columns.iter().enumerate().find(twice) {
+            let message = format!("there are two columns `{name}`");
+            return Err(ScenarioError::new(&source, line_from(&source.text, 0), name, message).into());
+        }
         let mut rows = Vec::new();
         for record in reader.records() {
             let record = record.map_err(|error| wrong(&error))?;
