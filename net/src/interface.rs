@@ -19,6 +19,7 @@ pub(crate) struct Interface {
     pub(crate) prefix: u8,
     /// The largest packet in bytes, if the system tells.
     pub(crate) mtu: Option<u32>,
+    /// Whether it is the loopback interface. It can have addresses that other hosts reach by any link.
     pub(crate) loopback: bool,
 }
 
@@ -30,11 +31,12 @@ pub(crate) fn of(ip: IpAddr) -> Option<Interface> {
         IfAddr::V4(v4) => v4.prefixlen,
         IfAddr::V6(v6) => v6.prefixlen,
     };
+    let link = found.index.and_then(link).unwrap_or_default();
     Some(Interface {
         prefix,
-        mtu: found.index.and_then(mtu),
+        mtu: attribute(&link, MTU),
         index: found.index,
-        loopback: found.is_loopback(),
+        loopback: found.is_loopback() || flags(&link).is_some_and(|flags| flags & LOOPBACK != 0),
         name: found.name,
     })
 }
@@ -43,13 +45,15 @@ pub(crate) fn of(ip: IpAddr) -> Option<Interface> {
 const GET_LINK: u16 = 18;
 const LINK: u16 = 16;
 const MTU: u16 = 4;
+/// The flag `IFF_LOOPBACK` of a link.
+const LOOPBACK: u32 = 8;
 /// Bytes of the two headers of such a message: `nlmsghdr` and `ifinfomsg`.
 const MESSAGE: usize = 16;
 const LINK_HEADER: usize = 16;
 
-/// The MTU of the interface with this number, as the kernel tells it. The files below /sys do not serve: they show the network
+/// What the kernel tells about the interface with this number. The files below /sys do not serve: they show the network
 /// namespace in which /sys was mounted, and that may have another interface of the same name.
-fn mtu(index: u32) -> Option<u32> {
+fn link(index: u32) -> Option<Vec<u8>> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = net::socket_with(AddressFamily::NETLINK, SocketType::DGRAM, flags, None).ok()?;
     let mut question = [0; MESSAGE + LINK_HEADER];
@@ -62,7 +66,16 @@ fn mtu(index: u32) -> Option<u32> {
     // The kernel answers before the call returns.
     let mut answer = vec![0; 1 << 15];
     let (length, _) = net::recv(&socket, &mut answer[..], RecvFlags::empty()).ok()?;
-    attribute(answer.get(..length)?, MTU)
+    answer.truncate(length);
+    Some(answer)
+}
+
+/// The flags in the description of a link.
+fn flags(link: &[u8]) -> Option<u32> {
+    if u16::from_ne_bytes(*link.get(4..)?.first_chunk()?) != LINK {
+        return None;
+    }
+    Some(u32::from_ne_bytes(*link.get(MESSAGE + 8..)?.first_chunk()?))
 }
 
 /// An attribute of 32 bits in the description of a link.
@@ -153,7 +166,8 @@ mod tests {
         let loopback = of(IpAddr::from([127, 0, 0, 1])).expect("every host has it");
         let shown = std::fs::read_to_string("/sys/class/net/lo/mtu").expect("Linux");
         assert_eq!(loopback.mtu, shown.trim().parse().ok());
-        assert_eq!(mtu(u32::MAX >> 1), None, "no such interface");
+        let none = link(u32::MAX >> 1).unwrap_or_default();
+        assert_eq!((attribute(&none, MTU), flags(&none)), (None, None), "no such interface");
     }
 
     #[test]
@@ -165,9 +179,11 @@ mod tests {
         link[36..38].copy_from_slice(&8_u16.to_ne_bytes());
         link[38..40].copy_from_slice(&MTU.to_ne_bytes());
         link[40..44].copy_from_slice(&900_u32.to_ne_bytes());
-        assert_eq!(attribute(&link, MTU), Some(900));
+        link[24..28].copy_from_slice(&(LOOPBACK | 1).to_ne_bytes());
+        assert_eq!((attribute(&link, MTU), flags(&link)), (Some(900), Some(LOOPBACK | 1)));
         for length in 0..44 {
             assert_eq!(attribute(&link[..length], MTU), None, "{length}");
+            assert_eq!(flags(&link[..length]).is_some(), length >= 28, "{length}");
         }
     }
 }

@@ -13,7 +13,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use anabranch_net::{Call, Config, Endpoint, Event, Extensions, Options, PathId, PathState, Tape};
+use anabranch_net::{Call, Config, Device, Endpoint, Event, Extensions, Options, PathId, PathState, Tape};
 use anabranch_proto::{Output, Time};
 use network::{Cut, Network, address};
 use rand_chacha::ChaCha8Rng;
@@ -187,6 +187,25 @@ fn the_mtu_of_an_interface_is_known_in_every_namespace() {
     };
     thread::spawn(bind).join().expect("no panic").expect("sockets");
     assert_eq!(told.recv().expect("it has begun").mtu, 1300);
+}
+
+/// An address of the loopback interface that other hosts reach by any link: its socket is not bound to that interface, because it would
+/// hear nobody.
+#[test]
+fn a_service_address_on_the_loopback_interface_is_bound_to_no_interface() {
+    let name = "a_service_address_on_the_loopback_interface_is_bound_to_no_interface";
+    let Some(network) = Network::new(name) else { return };
+    network.on(0, "ip address add 203.0.113.1/32 dev lo");
+    let bind = move || {
+        network.enter(0);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let _inside = runtime.enter();
+        let local = vec![[203, 0, 113, 1].into(), address(0, 0)];
+        Endpoint::bind(Options { local, ..Options::default() }).map(|endpoint| endpoint.local())
+    };
+    let local = thread::spawn(bind).join().expect("no panic").expect("sockets");
+    assert_eq!(local[0].1, Device::Any);
+    assert!(matches!(local[1].1, Device::Bound(_)), "{:?}", local[1]);
 }
 
 /// Jumbo frames, and ends with unequal MTUs: a chunk may be larger than the other end's packets, and nearly as large as its
