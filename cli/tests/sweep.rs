@@ -398,6 +398,26 @@ fn means_of_fewer_runs_than_there_are_say_so() {
     assert!(page.contains(&format!("({complete} of 40 runs)")));
 }
 
+/// What a result has only if there is something to say: an outage, latencies, tail probes.
+#[test]
+fn what_happens_in_an_outage_is_measured() {
+    let place = place();
+    let outage = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios/outage.toml");
+    std::fs::copy(outage, place.path().join("scenario.toml")).expect("copied");
+    let keys = "seeds = 1\n[measure]\nelsewhere = \"flows.signalling.outages.first.new_data\"\n\
+                longest = \"flows.signalling.latency.max\"\nprobes = \"flows.signalling.paths.first.tail_probes\"\n\
+                large = \"links.first s>r.drops.size\"\n";
+    let output = one_cell(place.path(), keys, "out", &["--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let cells: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let mean = |measure: &str| cells[0]["measures"][measure]["mean"].as_f64();
+    assert!(
+        mean("elsewhere") > Some(1.0) && mean("longest") > mean("elsewhere").map(|mean| mean / 2.0),
+        "{cells}"
+    );
+    assert_eq!((mean("probes"), mean("large")), (Some(0.0), Some(0.0)), "{cells}");
+}
+
 /// Ten seeds of which few have a value do not decide that a cell has enough of them.
 #[test]
 fn a_precision_needs_values() {

@@ -1,11 +1,56 @@
 //! Entries of a result, addressed by their names joined with dots: `flows.download.completion`.
 
-use serde_json::Value;
+use std::sync::LazyLock;
+
+use anabranch_sim::results::{Latency, OutageResult};
+use serde_json::{Value, json};
 
 /// The entry of a result at the end of `path`. Items of lists are addressed by their `name`, link directions by "link
 /// a>b", radios by "node channel". The error is the first step that does not exist.
 pub(crate) fn entry<'v>(result: &'v Value, path: &str) -> Result<&'v Value, String> {
-    path.split('.').try_fold(result, |value, step| child(value, step).ok_or_else(|| step.to_owned()))
+    let step = |value: &'v Value, step: &str| child(value, step).ok_or_else(|| step.to_owned());
+    let Some((above, last)) = path.rsplit_once('.') else { return step(result, path) };
+    let table = above.split('.').try_fold(result, step)?;
+    step(table, last).or_else(|missing| if is_left_out(above, last) { Ok(&ZERO) } else { Err(missing) })
+}
+
+/// Whether a result leaves out this count if it is zero.
+fn is_left_out(above: &str, last: &str) -> bool {
+    match last {
+        "tail_probes" => above.contains(".paths."),
+        "size" => above.ends_with(".drops"),
+        _ => false,
+    }
+}
+
+static ZERO: LazyLock<Value> = LazyLock::new(|| json!(0));
+
+/// The shape of a result, from the result of a run that has not begun: with the entries that a run adds only if there is
+/// something to say, such as outages.
+pub(crate) fn shape(mut begun: Value) -> Value {
+    let mut outages = Vec::new();
+    for link in each(&mut begun["links"]) {
+        let name = link["name"].as_str().unwrap_or_default().to_owned();
+        outages.push(json!(OutageResult { name, ..OutageResult::default() }));
+        add(&mut link["drops"], "size", json!(0));
+    }
+    for flow in each(&mut begun["flows"]) {
+        add(flow, "missing", json!(0));
+        add(flow, "latency", json!(Latency::default()));
+        add(flow, "outages", json!(outages));
+        each(&mut flow["paths"]).for_each(|path| add(path, "tail_probes", json!(0)));
+    }
+    begun
+}
+
+fn each(list: &mut Value) -> impl Iterator<Item = &mut Value> {
+    list.as_array_mut().into_iter().flatten()
+}
+
+fn add(table: &mut Value, name: &str, value: Value) {
+    if let Some(table) = table.as_object_mut() {
+        table.entry(name).or_insert(value);
+    }
 }
 
 /// The lists of a result, whose items are addressed by name.
@@ -128,6 +173,28 @@ mod tests {
         assert_eq!(seen.len(), 5, "{seen:?}");
         // Items can have names of entries.
         assert_eq!((unit("flows.latency.packets"), unit("flows.f.retransmissions.fast.cwnd")), ("", ""));
+    }
+
+    #[test]
+    fn counts_that_are_zero_are_left_out() {
+        let result = json!({ "flows": [{ "name": "f", "paths": [{ "name": "p" }] }],
+                             "links": [{ "name": "l", "direction": "a>b", "drops": { "loss": 1 } }] });
+        assert_eq!(entry(&result, "flows.f.paths.p.tail_probes"), Ok(&json!(0)));
+        assert_eq!(entry(&result, "links.l.drops.size"), Ok(&json!(0)));
+        assert_eq!(entry(&result, "flows.f.size"), Err("size".to_owned()));
+    }
+
+    #[test]
+    fn what_a_run_adds_is_not_missing() {
+        let shape = shape(json!({ "flows": [{ "name": "f", "paths": [{ "name": "p" }] }],
+                                  "links": [{ "name": "l", "direction": "a>b", "drops": { "loss": 0 } }] }));
+        for path in ["missing", "latency.p99", "outages.l.new_data", "paths.p.tail_probes"] {
+            assert_eq!(missing(&shape, &format!("flows.f.{path}")), None, "{path}");
+        }
+        assert_eq!(missing(&shape, "links.l.drops.size"), None);
+        for path in ["latency.p98", "outages.m.new_data", "outages.l.newdata"] {
+            assert!(missing(&shape, &format!("flows.f.{path}")).is_some(), "{path}");
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::{Axis, LEAST_SEEDS, MOST_RUNS, Measured, Sweep, SweepError};
 use crate::claims::fill;
-use crate::entry::{entry, missing};
+use crate::entry::{entry, missing, shape};
 
 /// A sweep as it is being read.
 #[derive(std::default::Default)]
@@ -240,7 +240,7 @@ fn check_cell(sweep: &Sweep, number: usize) -> std::result::Result<(), SweepErro
     // A run that ends when it begins has a result of the right shape, and nothing has been run.
     let begun = Scenario { stop: Some(Duration::ZERO), ..cell.scenario.clone() };
     let options = RunOptions { policies: sweep.policies.clone(), ..RunOptions::default() };
-    let shape = cell.result(&begun, options)?.unwrap_or_default();
+    let shape = shape(cell.result(&begun, options)?.unwrap_or_default());
     for measure in &sweep.measures {
         let root = At::root(&sweep.file);
         let at = root.get("measure").and_then(|at| at.get(&measure.name)).unwrap_or(root);
