@@ -443,6 +443,12 @@ const WRONG: &[Wrong] = &[
     ),
     (
         "paper",
+        "result = \"flows.f.completion\"",
+        "result = \"flows.f.completed\"",
+        &["paper.toml:26", "measure.seconds.result", "did you mean `completion`?"],
+    ),
+    (
+        "paper",
         "scenario = \"one.toml\"",
         "scenario = \"none.toml\"",
         &["paper.toml:7", "experiment.one.scenario", "none.toml"],

@@ -1,16 +1,38 @@
-//! Checks the names of links, flows and paths in marks and measures against the scenario. An unknown name would silently mean "never".
+//! Checks the names of links, flows and paths in marks and measures against the scenario, and entries of results. An unknown name would
+//! silently mean "never", and an unknown entry would end a reproduction in its middle.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::mark::{Event, Sent};
 use super::{Measure, MeasureSource, Noted, Paper};
+use crate::entry::{missing, shape};
 use anabranch_sim::scenario::error::did_you_mean;
 use anabranch_sim::scenario::{Scenario, ScenarioError};
+use anabranch_sim::{RunOptions, run};
 
 /// A name, its kind, and the key that contains it.
 type Named<'a> = (String, &'static str, &'a str);
 
 impl Paper {
+    /// Rejects `measure` if it is an entry that no result of `scenario` has.
+    pub(super) fn check_entries(&self, measure: &Measure, scenario: &Scenario) -> Result<(), ScenarioError> {
+        let MeasureSource::Result { of, minus, per } = &measure.of else { return Ok(()) };
+        // A run that ends when it begins has a result of the right shape, and nothing has been run.
+        let begun = Scenario { stop: Some(Duration::ZERO), ..scenario.clone() };
+        // If it cannot be run, the run itself says why.
+        let Ok(result) = run(&begun, RunOptions::default()) else { return Ok(()) };
+        let shape = shape(serde_json::to_value(result).unwrap_or_default());
+        let lists = [("result", of), ("minus", minus), ("per", per)];
+        for (key, path) in lists.iter().flat_map(|(key, paths)| paths.iter().map(move |path| (key, path))) {
+            let Some((step, names)) = missing(&shape, path) else { continue };
+            let key = format!("measure.{}.{key}", measure.name);
+            let error = self.document.error(&key, format!("a result has no `{step}` in `{path}`"));
+            return Err(error.hint(did_you_mean(&step, names.iter().map(String::as_str))));
+        }
+        Ok(())
+    }
+
     /// Rejects `measure`, or a mark that it needs, if it names something that `scenario` lacks.
     pub(super) fn check_names(&self, measure: &Measure, scenario: &Scenario) -> Result<(), ScenarioError> {
         let mut marks = BTreeSet::new();

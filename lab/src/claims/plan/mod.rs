@@ -275,12 +275,13 @@ impl<'p> Plan<'p> {
 
     /// The index of this measure in a run. Adds the measure if it is new.
     fn measure_of(&mut self, run: usize, measure: &Measure) -> Result<usize, PlanError> {
+        if let Some(known) = self.runs[run].measures.iter().position(|known| known == measure) {
+            return Ok(known);
+        }
         self.check(measure, &self.runs[run].what)?;
         let measures = &mut self.runs[run].measures;
-        Ok(measures.iter().position(|known| known == measure).unwrap_or_else(|| {
-            measures.push(measure.clone());
-            measures.len() - 1
-        }))
+        measures.push(measure.clone());
+        Ok(measures.len() - 1)
     }
 
     fn search(&mut self, point: Point<'p>, search: &Search) -> Result<ValueSource, PlanError> {
@@ -305,7 +306,10 @@ impl<'p> Plan<'p> {
     /// Rejects a measure that can never have a value in this run.
     fn check(&self, measure: &Measure, what: &JobKind) -> Result<(), PlanError> {
         match what {
-            JobKind::Scenario { scenario, .. } => Ok(self.paper.check_names(measure, scenario)?),
+            JobKind::Scenario { scenario, .. } => {
+                self.paper.check_names(measure, scenario)?;
+                Ok(self.paper.check_entries(measure, scenario)?)
+            }
             JobKind::Model(_) if measure.needs_records() => {
                 let key = format!("measure.{}", measure.name);
                 Err(self.paper.document.error(&key, "a model has no moments, only a `result`").into())
