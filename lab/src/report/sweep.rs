@@ -135,14 +135,21 @@ fn curves<'a>(
     json!({ "data": traces, "layout": { "xaxis": axis, "yaxis": values_axis(sweep, measure) } })
 }
 
-/// What a difference is: the measure minus that of the cell with the first value of the compared key.
+/// What a difference is: the measure minus that of the cell with the first value of the compared key. The axis has no room for a whole key,
+/// which stands below the chart or in its legend.
 fn difference_heading(sweep: &Sweep, measure: usize) -> String {
     let Measured { name, .. } = &sweep.measures[measure];
     let first = sweep.compared().map_or(String::new(), |axis| {
-        format!(" minus that with {} = {}", axis.key, axis.values.first().map(written).unwrap_or_default())
+        let value = axis.values.first().map(written).unwrap_or_default();
+        format!(" minus that with {} = {value}", last_part(&axis.key))
     });
     let unit = sweep.measures[measure].unit();
     if unit.is_empty() { format!("{name}{first}") } else { format!("{name}{first}, {unit}") }
+}
+
+/// The last part of a key.
+fn last_part(key: &str) -> &str {
+    key.rsplit('.').next().unwrap_or(key)
 }
 
 /// The axis of the values of a measure.
@@ -272,6 +279,11 @@ mod tests {
         assert_eq!(axis["type"], Value::Null);
         let (x, _) = positions("rate", &[json!("1 Mbit/s"), json!("500 kbit/s")]);
         assert!(x[0].is_string());
+    }
+
+    #[test]
+    fn the_axis_of_differences_has_the_last_part_of_a_key() {
+        assert_eq!(["era", "flow.upload.sctp.new"].map(last_part), ["era", "new"]);
     }
 
     #[test]

@@ -18,9 +18,11 @@ pub(super) fn moment(at: Time) -> String {
     format!("{:.6} s", seconds(at))
 }
 
-/// "1.5 s".
+/// "1.5 s", exactly: `as_secs_f64` can make 1.8056428240000001 of 1.805642824.
 pub(super) fn length(duration: Duration) -> String {
-    format!("{} s", duration.as_secs_f64())
+    let nanos = duration.as_nanos();
+    let decimal = format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000);
+    format!("{} s", decimal.trim_end_matches('0').trim_end_matches('.'))
 }
 
 /// A count and its noun: "1 chunk", "664 chunks".
@@ -128,5 +130,17 @@ pub(super) fn section(purpose: Purpose, joins: bool, transport: Transport) -> &'
         Purpose::Data(_) => "RFC 5681 section 3.2",
         Purpose::Shutdown => "RFC 9293 section 3.6",
         _ => "RFC 9293 section 3.8.6.3",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_has_the_digits_that_it_needs() {
+        let shown = |nanos| length(Duration::from_nanos(nanos));
+        assert_eq!(shown(1_805_642_824), "1.805642824 s");
+        assert_eq!([shown(0), shown(200_000_000), shown(60_000_000_000)], ["0 s", "0.2 s", "60 s"]);
     }
 }
