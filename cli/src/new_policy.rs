@@ -21,8 +21,8 @@ pub(crate) struct Arguments {
     /// The folder to create [default: NAME]
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
-    /// The folder of Anabranch's sources [default: the clone that contains the new folder, otherwise the published
-    /// crates]
+    /// The folder of Anabranch's sources [default: the clone that contains the new folder, otherwise the crates in
+    /// Cargo's registry]
     #[arg(long, value_name = "DIR")]
     source: Option<PathBuf>,
 }
@@ -73,9 +73,11 @@ pub(crate) fn new_policy(arguments: &Arguments) -> u8 {
         Ok(()) => {
             note(format!("made {0}; `cd {0} && cargo test -- --nocapture` tests it", folder.display()));
             if source.is_none() {
-                note(
-                    "it uses the published crates; --source DIR uses the sources of Anabranch in DIR instead",
-                );
+                note(format!(
+                    "it takes anabranch-proto and anabranch-sim {} from Cargo's registry; if they are not there, make it \
+                     again with --source DIR, the folder of Anabranch's sources",
+                    env!("CARGO_PKG_VERSION")
+                ));
             }
             DONE
         }

@@ -4,6 +4,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use anabranch_sim::scenario::error::nearest;
+
 use crate::output::refuse;
 
 /// A place that a command is to write, and the option that names it.
@@ -67,18 +69,29 @@ impl Places {
         let shown = path.display();
         if *is_directory {
             // Directories above it are created as well.
-            let above = path.ancestors().find(|above| above.exists())?;
-            return (!above.is_dir()).then(|| {
-                format!("{option} {shown}: {} is a file; name a directory, or a new one", above.display())
-            });
+            let above = path.ancestors().map(or_here).find(|above| above.exists())?;
+            return match above.is_dir() {
+                true => closed(above).map(|why| format!("{option} {shown}: {why}")),
+                false => Some(format!(
+                    "{option} {shown}: {} is a file; name a directory, or a new one",
+                    above.display()
+                )),
+            };
         }
         if path.is_dir() {
             return Some(format!("{option} {shown}: this is a directory; name a file, for example in it"));
         }
-        let above = path.parent().filter(|above| !above.as_os_str().is_empty())?;
+        let above = path.parent().map(or_here)?;
         // A directory that the same command makes is there when the file is written.
-        (!above.is_dir() && !self.made.iter().any(|made| made == above))
-            .then(|| format!("{option} {shown}: there is no directory {}; create it first", above.display()))
+        match above.is_dir() {
+            // A device or a link is written as it is, without another name beside it.
+            true if until_complete(path) == *path => None,
+            true => closed(above).map(|why| format!("{option} {shown}: {why}")),
+            false if self.made.iter().any(|made| made == above) => None,
+            false => {
+                Some(format!("{option} {shown}: there is no directory {}; create it first", above.display()))
+            }
+        }
     }
 
     fn named_twice(&self) -> Option<String> {
@@ -101,6 +114,19 @@ impl Places {
     }
 }
 
+/// The directory, which an empty name leaves out where it is the current one.
+fn or_here(directory: &Path) -> &Path {
+    if directory.as_os_str().is_empty() { Path::new(".") } else { directory }
+}
+
+/// Why no file can be made in this directory, if that is so.
+fn closed(directory: &Path) -> Option<String> {
+    // It has no name and is gone at once.
+    let error = tempfile::tempfile_in(directory).err()?;
+    let shown = directory.display();
+    Some(format!("no file can be made in {shown}: {error}; choose a directory in which you may write"))
+}
+
 /// Something that is neither a file nor a directory: a terminal, a pipe, `/dev/null`.
 fn is_device(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
@@ -114,6 +140,25 @@ fn real(path: &Path) -> PathBuf {
         Some(real) => real,
         None => whole,
     }
+}
+
+/// The message for a file that cannot be read. It suggests the files beside it whose names are similar.
+pub(crate) fn unread(file: &Path, error: &io::Error) -> String {
+    let message = format!("{}: {error}", file.display());
+    match beside(file).filter(|_| error.kind() == io::ErrorKind::NotFound) {
+        Some(near) => format!("{message}; did you mean {}?", near.display()),
+        None => message,
+    }
+}
+
+/// The file beside this one with the nearest name, if one is near enough to be a likely slip.
+fn beside(file: &Path) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(file.parent().map(or_here)?).ok()?;
+    let files = entries.flatten().filter(|entry| !entry.path().is_dir());
+    let mut names: Vec<_> = files.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort_unstable();
+    let near = nearest(file.file_name()?.to_str()?, names.iter().map(String::as_str))?;
+    Some(file.with_file_name(near))
 }
 
 /// The message for a place that is not to be overwritten.

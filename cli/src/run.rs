@@ -15,7 +15,7 @@ use anabranch_sim::scenario::{Document, Flow, Traffic};
 
 use crate::msc::Between;
 use crate::output::{fail, note, print, print_json, refuse, refuse_scenario, warn};
-use crate::place::{Places, is_there, keep};
+use crate::place::{Places, is_there, keep, unread};
 use crate::progress::Progress;
 use crate::simulate::{self, Files, NoResult, Simulated};
 use crate::table::table;
@@ -263,7 +263,7 @@ pub(crate) fn edited<'a>(
     set: impl Iterator<Item = &'a String>,
 ) -> Result<(Document, String), u8> {
     let shown = file.display().to_string();
-    let bytes = std::fs::read(file).map_err(|error| refuse(format!("{shown}: {error}")))?;
+    let bytes = std::fs::read(file).map_err(|error| refuse(unread(file, &error)))?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let line =
             error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
@@ -287,9 +287,22 @@ pub(crate) fn check(points: &[Point]) -> Result<(), u8> {
     for point in points {
         simulate::check(point).map_err(|why| tell(&why))?;
     }
-    let warnings: BTreeSet<String> = points.iter().flat_map(warnings).collect();
+    let same_network = |a: &Point, b: &Point| Arc::ptr_eq(&a.document, &b.document);
+    let networks = points.chunk_by(same_network).map(|points| &points[0]);
+    let warnings: BTreeSet<String> =
+        points.iter().flat_map(warnings).chain(networks.flat_map(single_paths)).collect();
     warnings.iter().for_each(warn);
     Ok(())
+}
+
+/// The flows of a point's scenario that use one link although there are several.
+fn single_paths(point: &Point) -> impl Iterator<Item = String> {
+    let flows = anabranch_sim::single_paths(&point.scenario).unwrap_or_default();
+    flows.into_iter().map(|flow| {
+        let why = "the association has one path, because one end has one address, although the other reaches it by \
+                   several links; `pairs = \"all\"` in [flow.sctp] makes a path of each pair of addresses";
+        point.document.error(&format!("flow.{}.to", flow.name), why).to_string()
+    })
 }
 
 /// The harmful settings of the flows of a point's scenario, each with its place.

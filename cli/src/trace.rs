@@ -13,6 +13,7 @@ use serde_json::json;
 use textplots::{Chart, Plot, Shape};
 
 use crate::output::{print, print_json, refuse};
+use crate::place::unread;
 use crate::table::rate;
 
 /// The arguments of `anabranch trace`.
@@ -67,7 +68,7 @@ pub(crate) fn trace(arguments: &Arguments) -> u8 {
             return refuse(format!("{file}: a trace has at most {LARGEST} bytes"));
         }
         Ok(_) => {}
-        Err(error) => return refuse(format!("{file}: {error}")),
+        Err(error) => return refuse(unread(&arguments.file, &error)),
     }
     let trace = match Trace::parse(&text) {
         Ok(trace) => trace,

@@ -116,6 +116,73 @@ fn a_warning_names_file_and_line() {
     assert!(stderr(&output).contains(&expected), "{}", stderr(&output));
 }
 
+/// The server has one address: both networks of the phone lead to it, and only one of them is used.
+const ONE_ADDRESS: &str = r#"
+[[link]]
+name = "wifi"
+between = ["phone", "router"]
+rate = "10 Mbit/s"
+
+[[link]]
+name = "lte"
+between = ["phone", "router"]
+rate = "10 Mbit/s"
+
+[[link]]
+name = "access"
+between = ["router", "server"]
+rate = "1 Gbit/s"
+
+[[flow]]
+name = "upload"
+from = "phone"
+to = "server"
+send = "100 kB"
+
+[flow.sctp]
+cmt = true
+"#;
+
+#[test]
+fn a_link_that_no_path_uses_is_mentioned() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("upload.toml");
+    fs::write(&file, ONE_ADDRESS).expect("the scenario");
+    let file = file.to_str().expect("UTF-8");
+    let expected = format!("warning: {file}:20: flow.upload.to: the association has one path");
+    let output = anabranch(&["run", file, "--seeds", "3"]);
+    assert_eq!(stderr(&output).matches(&expected).count(), 1, "{}", stderr(&output));
+    let all = anabranch(&["run", file, "--set", "flow.upload.sctp.pairs=all"]);
+    assert!(!stderr(&all).contains("one path"), "{}", stderr(&all));
+}
+
+#[test]
+fn a_file_that_is_missing_is_looked_for_beside_it() {
+    let missing = format!("{ROOT}/scenarios/one_path.tom");
+    let near = format!(
+        "{missing}: No such file or directory (os error 2); did you mean {ROOT}/scenarios/one-path.toml?"
+    );
+    assert!(stderr(&anabranch(&["run", &missing])).contains(&near));
+    let far = stderr(&anabranch(&["run", &format!("{ROOT}/scenarios/nothing-like-it.toml")]));
+    assert!(!far.contains("did you mean"), "{far}");
+}
+
+/// No file can be made in /proc, whoever asks. The command says so before the run, whose results would be lost.
+#[test]
+fn a_directory_in_which_nothing_can_be_written_is_refused_before_the_run() {
+    let scenario = format!("{ROOT}/scenarios/one-path.toml");
+    let files = ["--csv", "--report", "--pcap", "--msc", "--qlog", "--perfetto"];
+    let endings = ["csv", "html", "pcapng", "svg", "sqlog", "json"];
+    let places = files.iter().zip(endings).map(|(option, ending)| (*option, format!("/proc/x.{ending}")));
+    let directories = ["--series", "--figures"].map(|option| (option, "/proc/x".to_owned()));
+    for (option, place) in places.chain(directories) {
+        let output = anabranch(&["run", &scenario, option, &place]);
+        let expected = format!("error: {option} {place}: no file can be made in /proc: ");
+        assert!(stderr(&output).starts_with(&expected), "{}", stderr(&output));
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{option}");
+    }
+}
+
 #[test]
 fn the_configuration_of_the_program_names_an_option_that_it_has() {
     let task = format!("{ROOT}/scenarios/advice/signalling.toml");

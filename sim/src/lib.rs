@@ -26,5 +26,5 @@ pub use observe::perfetto::PerfettoWriter;
 pub use observe::qlog::QlogWriter;
 pub use observe::series::CsvSeries;
 pub use observe::{capture, columns, trace, words};
-pub use run::{Progress, RunOptions, check, run};
+pub use run::{Progress, RunOptions, check, run, single_paths};
 pub use transport::foreign;

@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 
 use super::process::Limits;
 use crate::output::{fail, refuse, refuse_scenario};
+use crate::place::unread;
 use crate::reproduce::refuse_paper;
 use crate::shelf::Shelf;
 
@@ -139,8 +140,7 @@ impl PaperSummary {
 
 /// The scenario in a file named on the command line; a faulty one is refused at once.
 fn offered_file(file: &Path) -> Result<Offered, u8> {
-    let text =
-        std::fs::read_to_string(file).map_err(|error| refuse(format!("{}: {error}", file.display())))?;
+    let text = std::fs::read_to_string(file).map_err(|error| refuse(unread(file, &error)))?;
     offered(file, text, None).map_err(|error| refuse_scenario(&error))
 }
 

@@ -17,8 +17,9 @@ use crate::error::RunError;
 use crate::network::{DirectionId, Network, RADIO};
 use crate::observe::trace::{Names, Observer};
 use crate::results::RunResult;
-use crate::scenario::Scenario;
+use crate::scenario::{Flow, Scenario};
 use crate::traffic::Sink;
+use crate::transport::ends::Ends;
 use crate::transport::foreign::ForeignTransport;
 use crate::transport::{End, PlugIns};
 
@@ -74,6 +75,20 @@ pub struct Progress {
 /// Checks whether a scenario can be run with these policies, without foreign transports.
 pub fn check(scenario: &Scenario, policies: &Policies) -> Result<(), RunError> {
     Plan::new(scenario, &network(scenario)?, with(policies)).map(drop)
+}
+
+/// The SCTP flows that have one path, because one end has one address, although the other end reaches it from several. With
+/// `pairs = "all"` each of these has a path.
+pub fn single_paths(scenario: &Scenario) -> Result<Vec<&Flow>, RunError> {
+    let network = network(scenario)?;
+    let mut found = Vec::new();
+    for flow in scenario.flows.iter().filter(|flow| flow.sctp().is_some()) {
+        let ends = Ends::new(&network, flow)?;
+        if ends.paths.len() == 1 && ends.client.len().max(ends.server.len()) > 1 {
+            found.push(flow);
+        }
+    }
+    Ok(found)
 }
 
 /// These policies, and no foreign transports.
