@@ -111,14 +111,6 @@ choices {
         Room = "room",
     } = [Packet];
 
-    /// The order of two events at the same time: the decay of an idle window, and T3-rtx of another path.
-    decay_tie: DecayTie {
-        /// The window decays first.
-        Decay = "decay",
-        /// The retransmission after T3-rtx is sent first. If it uses the idle path, it ends the idle time.
-        Resend = "resend",
-    } = [Decay];
-
     /// The packets that a HEARTBEAT ACK releases when it ends the failure of a path.
     revival: Revival {
         /// None: data leaves when it would leave without the HEARTBEAT ACK.
@@ -224,14 +216,6 @@ choices {
         On = "on",
     } = [Off];
 
-    /// The number of missing reports of a chunk that an earlier SACK acknowledged and a later SACK does not.
-    taken_back: TakenBack {
-        /// One.
-        One = "one",
-        /// As many as it had before.
-        AsBefore = "as-before",
-    } = [One];
-
     /// Whether the reduction of a window is undone when a timestamp shows that the first chunk declared lost was only late (RFC 3522, RFC
     /// 4015). Has no effect without `timestamps`.
     spurious_losses: SpuriousLosses {
@@ -306,9 +290,7 @@ pub const CMT: &[(&str, [&str; 4])] = &[
     ("t3_flight", ["", "", "", "unmarked"]),
     ("exit_point", ["", "", "", "highest-unmarked"]),
     ("on_timeout", ["", "", "", "room"]),
-    ("decay_tie", ["", "", "", "resend"]),
     ("revival", ["", "", "", "resend"]),
-    ("taken_back", ["", "", "", "as-before"]),
     ("missing_below", ["", "", "", "highest-newly-acked-yet"]),
     ("fast_retransmissions", ["", "", "", "before-resending"]),
     ("on_marking", ["", "", "", "packet-each-path"]),
@@ -319,7 +301,7 @@ pub const CMT: &[(&str, [&str; 4])] = &[
     ("t3_cut", ["", "", "", "always"]),
     ("new_data", ["", "", "", "beside-marked"]),
     ("first_data", ["", "", "", "delayed"]),
-    ("duplicate_sack", ["", "", "", "settles"]),
+    ("duplicate_sack", ["", "", "", "counted"]),
     ("ssthresh_floor", ["", "", "", "2"]),
 ];
 

@@ -174,6 +174,14 @@ choices {
         Literal = "literal",
     } = [Halve, Halve, Remember, Literal];
 
+    /// The order of two events at the same time: the decay of an idle window, and T3-rtx of another path.
+    decay_tie: DecayTie {
+        /// The window decays first.
+        Decay = "decay",
+        /// The retransmission after T3-rtx is sent first. If it uses the idle path, it ends the idle time.
+        Resend = "resend",
+    } = [Decay, Decay, Decay, Resend];
+
     /// Which chunks count as in flight, for growth and for the peer's window.
     in_flight: InFlight {
         /// Chunks that are not acknowledged and not marked for retransmission.
@@ -197,13 +205,22 @@ choices {
         ExitPoint = "exit-point",
     } = [HighestAcked, HighestNewlyAcked, HighestNewlyAcked, ExitPoint];
 
+    /// The number of missing reports of a chunk that an earlier SACK acknowledged and a later SACK does not.
+    taken_back: TakenBack {
+        /// One.
+        One = "one",
+        /// As many as it had before.
+        AsBefore = "as-before",
+    } = [One, One, One, AsBefore];
+
     /// When a fast retransmission halves the window.
     fast_recovery: FastRecovery {
         /// Every time (RFC 2960 knows no Fast Recovery).
         None = "none",
         /// Once until the exit point is acknowledged (RFC 4960 §7.2.4).
         UntilExit = "until-exit",
-        /// Whenever a marked chunk is above the exit point, which then moves on: on the path of the lowest such chunk.
+        /// Whenever a marked chunk is above the exit point: on the path of the lowest such chunk. The exit point moves on to the highest TSN
+        /// that is not marked, and marked chunks above it cut the windows of their paths, too.
         OncePerWindow = "once-per-window",
     } = [None, UntilExit, UntilExit, OncePerWindow];
 
@@ -227,6 +244,14 @@ choices {
         /// They mark it for fast retransmission, so that the window is cut.
         Counted = "counted",
     } = [Ignored, Ignored, Ignored, Counted];
+
+    /// Which chunks of its path an expired T3-rtx marks (§6.3.3).
+    t3_marks: T3Marks {
+        /// Those in flight.
+        InFlight = "in-flight",
+        /// Also those that missing reports have marked and that have not been sent again yet: they count as timed out from then on.
+        All = "all",
+    } = [InFlight, InFlight, InFlight, All];
 
     /// How many packets a SACK that reports losses may release at once (§7.2.4).
     on_marking: OnMarking {
@@ -289,13 +314,22 @@ choices {
         ExpectedPoint = "expected-point",
     } = [Earliest, Earliest, Earliest, AnyCumulative];
 
-    /// Whether T3-rtx starts again when the earliest outstanding chunk of its path is sent again there (§7.2.4).
+    /// Whether T3-rtx starts again when the earliest outstanding chunk of its path is sent again (§7.2.4).
     t3_resent: T3Resent {
-        /// Yes.
+        /// Yes. If the chunk leaves on another path and none is left, T3-rtx stops.
         Restarts = "restarts",
-        /// Only while other chunks of the path are in flight.
+        /// Only while other chunks of the path are in flight; otherwise it goes on. If none is left, the next SACK stops it.
         WithOthers = "with-others",
     } = [Restarts, Restarts, Restarts, WithOthers];
+
+    /// What happens if T3-rtx of two paths expires at the same time (§6.3.3).
+    t3_together: T3Together {
+        /// The chunks of both paths are marked, then packets leave.
+        AtOnce = "at-once",
+        /// One after the other: the packets of the first timer leave before the chunks of the second path are marked. They may start the
+        /// second timer again before it expires.
+        InTurn = "in-turn",
+    } = [AtOnce, AtOnce, AtOnce, InTurn];
 
     /// Whether a timeout cuts ssthresh every time (§7.2.3).
     t3_cut: T3Cut {
@@ -321,7 +355,11 @@ choices {
         Cancel = "cancel",
         /// It goes on, and the next new chunk starts another measurement, so that a path can have several.
         Another = "another",
-    } = [Keep, Keep, Keep, Cancel];
+        /// It is suspended, and the next new chunk starts another one. If the suspended chunk is acknowledged while that one runs, the
+        /// suspended one counts, and the other is suspended. A measurement that a Gap Ack Block has ended is suspended too, for the case
+        /// that the Gap Ack Block is taken back.
+        Suspend = "suspend",
+    } = [Keep, Keep, Keep, Suspend];
 
     /// Which retransmission ends the running RTT measurement of a chunk (§6.3.1 C5, Karn).
     karn: Karn {
@@ -360,6 +398,22 @@ choices {
         Stay = "stay",
     } = [Return, Return, Return, Stay];
 
+    /// Whether the policies `same` and `rtx-lossrate` name paths that are potentially failed (RFC 7829 §3.2; `pf_max_retrans`).
+    failing_paths: FailingPaths {
+        /// No.
+        Avoided = "avoided",
+        /// Yes, like those that work.
+        Named = "named",
+    } = [Avoided, Avoided, Avoided, Named];
+
+    /// The path that replaces an inactive one, if every path is inactive (RFC 4960 §8.2 leaves it open; without `pf_max_retrans`).
+    dormant: Dormant {
+        /// None: the path that carried the data last is used again.
+        Last = "last",
+        /// The next path in order. New data follows when a path becomes inactive, retransmissions each time.
+        Next = "next",
+    } = [Last, Last, Last, Next];
+
     /// Which acknowledgements of data clear the error count of the path on which the data was last sent (§8.2).
     error_clearing: ErrorClearing {
         /// All; with `pf_max_retrans`, which needs certainty, as `unambiguous`.
@@ -377,7 +431,7 @@ choices {
     lost_heartbeat: LostHeartbeat {
         /// After HB.interval and an RTO, counted from that HEARTBEAT.
         NextInterval = "next-interval",
-        /// At once, and also when T3-rtx of an inactive path expires.
+        /// At once, and also whenever T3-rtx of an inactive or potentially failed path expires.
         AtOnce = "at-once",
     } = [NextInterval, NextInterval, NextInterval, AtOnce];
 
@@ -431,17 +485,28 @@ choices {
     gap_filled: GapFilled {
         /// At once.
         AtOnce = "at-once",
-        /// At the time at which it would be sent without the gap.
+        /// At the time at which it would be sent without the gap; but at once if the gap remained after an earlier chunk of the packet.
         Delayed = "delayed",
     } = [AtOnce, AtOnce, AtOnce, Delayed];
 
-    /// What the SACK for a duplicate, which is sent at once, means for the delayed SACK (§6.2).
+    /// What the SACK for a duplicate, which is sent at once, means for the delayed SACK (§6.2); and that for the first DATA (§5.1).
     duplicate_sack: DuplicateSack {
         /// It takes its place: the next SACK follows `sack_every` further packets.
         Settles = "settles",
-        /// Nothing: the packets before it, and the duplicate, still count towards the next SACK.
+        /// Nothing: the packets before it, and the duplicate, still count towards the next SACK, and so does the packet with the first DATA
+        /// if it holds several chunks.
         Besides = "besides",
+        /// It takes the place of the SACK after `sack_every` packets, but SACK.Delay goes on until a further packet starts it again.
+        Counted = "counted",
     } = [Settles, Settles, Settles, Besides];
+
+    /// Where a SACK goes that SACK.Delay has delayed (§6.4).
+    delayed_sack: DelayedSack {
+        /// To the source of the last DATA.
+        LastData = "last-data",
+        /// To the source of the last packet, also of one with a HEARTBEAT or another control chunk.
+        LastPacket = "last-packet",
+    } = [LastData, LastData, LastData, LastPacket];
 
     /// What is sent to a peer that has failed to answer too often (§8.1, §9.2). Our packets may still reach it.
     giving_up: GivingUp {

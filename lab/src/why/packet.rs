@@ -193,13 +193,17 @@ fn keys(purpose: Purpose, limit: Limit) -> &'static [&'static str] {
             &["loss_detection", "missing_reports", "missing_below", "on_marking"]
         }
         (Purpose::Data(Why::Missing), _) => {
-            &["loss_detection", "missing_reports", "missing_below", "timed_out"]
+            &["loss_detection", "missing_reports", "missing_below", "taken_back", "timed_out"]
         }
-        (Purpose::Data(Why::Timeout), Limit::Granted) => &["t3_restart", "t3_resent", "on_timeout"],
+        (Purpose::Data(Why::Timeout), Limit::Granted) => {
+            &["t3_restart", "t3_resent", "t3_together", "on_timeout"]
+        }
         (Purpose::Data(Why::Timeout), _) => &["t3_restart", "after_timeout"],
         (Purpose::Data(Why::TailProbe), _) => &["tail_probe"],
         (Purpose::Data(_), _) => &["window_probe"],
-        (Purpose::Sack, _) => &["gap_filled", "duplicate_sack", "first_data", "window_updates"],
+        (Purpose::Sack, _) => {
+            &["gap_filled", "duplicate_sack", "delayed_sack", "first_data", "window_updates"]
+        }
         (Purpose::Setup, _) => &["confirmation"],
         (Purpose::Heartbeat, _) => &["heartbeat_errors"],
         _ => &[],

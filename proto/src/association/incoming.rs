@@ -108,6 +108,7 @@ impl Association {
     #[cold]
     fn control_chunk(&mut self, chunk: Chunk, came: PacketOrigin, arrival: &mut Arrival, now: Time) -> bool {
         let PacketOrigin { path, local, source } = came;
+        self.receiver.control_came(path, &self.config);
         match chunk {
             Chunk::InitAck(init) => self.init_ack(&init, local, source, now),
             Chunk::CookieAck(_) => self.cookie_ack(now),

@@ -1,22 +1,23 @@
 //! Timers and missing answers: errors of paths, failover, and the end of an association (RFC 9260 §8).
 
 use super::{Association, AwaitedReply};
-use crate::Time;
 use crate::mechanisms::{HeartbeatAfterTimeout, Revival};
 use crate::output::{Event, LostReason};
 use crate::path::health::HeartbeatFor;
 use crate::path::{PathId, PathState, PathView, Timer, Wanted};
 use crate::policy::Why;
-use crate::rules::{Failover, GivingUp, HeartbeatErrors, LostHeartbeat};
+use crate::rules::{Failover, GivingUp, HeartbeatErrors, LostHeartbeat, T3Together};
 use crate::send::TimedOut;
 use crate::shutdown::State;
 use crate::wire::chunk::Heartbeat;
 use crate::wire::{Address, Cause, Quoted};
+use crate::{Duration, Time};
 
 /// The kind of transmission that was not answered on a path.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Unanswered {
     Data,
+    Control,
     Heartbeat,
 }
 
@@ -58,7 +59,7 @@ impl Association {
             sender.tail_due(id, &mut around);
         }
         if self.paths.get(id).timers[Timer::T3] <= now && self.state != State::Closed {
-            self.t3_expired(id, now);
+            self.t3_due(id, now);
         }
         if self.paths.get(id).timers[Timer::Idle] <= now && !self.paths.defers_decay(id, now) {
             self.paths.idle(id, &mut self.notes);
@@ -71,6 +72,15 @@ impl Association {
         }
         if self.paths.get(id).timers[Timer::Probe] <= now && self.state != State::Closed {
             self.paths.probe_late(id, now, &self.config);
+        }
+    }
+
+    /// T3-rtx of this path is due, perhaps at the same time as that of another path. If they take turns, this one expires 1 ns later.
+    fn t3_due(&mut self, id: PathId, now: Time) {
+        if self.paths.t3_expired == now && self.config.rules.t3_together == T3Together::InTurn {
+            self.paths.get_mut(id).timers.set(Timer::T3, now + Duration::from_nanos(1));
+        } else {
+            self.t3_expired(id, now);
         }
     }
 
@@ -91,8 +101,8 @@ impl Association {
     fn ask_after_timeout(&mut self, id: PathId, now: Time) {
         let other = self.paths.views().iter().any(|view| view.id != id && view.carries());
         let measured = self.config.mechanisms.heartbeat_after_timeout == HeartbeatAfterTimeout::On && other;
-        let inactive = self.paths.view(id).state == PathState::Inactive;
-        if measured || (inactive && self.asks_at_once(id)) {
+        let failed = self.paths.view(id).has_failed();
+        if measured || (failed && self.asks_at_once(id)) {
             self.paths.ask_after_data(id);
             let timers = &mut self.paths.get_mut(id).timers;
             if timers[Timer::Answer] <= now {
@@ -105,7 +115,7 @@ impl Association {
     pub(crate) fn control_unanswered(&mut self, id: PathId, now: Time) {
         let limits = self.paths.limits;
         self.paths.view_mut(id).back_off(limits);
-        self.path_error(id, Unanswered::Data, now);
+        self.path_error(id, Unanswered::Control, now);
     }
 
     /// Marks the data in flight on a path, so that it is sent on another.
@@ -158,7 +168,7 @@ impl Association {
         let in_use = self.sender.in_use == id;
         let counts = match (self.config.rules.heartbeat_errors, what) {
             (HeartbeatErrors::WhileActive, _) => self.paths.view(id).state != PathState::Inactive,
-            (HeartbeatErrors::All, _) | (_, Unanswered::Data) => true,
+            (HeartbeatErrors::All, _) | (_, Unanswered::Data | Unanswered::Control) => true,
             (HeartbeatErrors::Confirmed, Unanswered::Heartbeat) => self.counts_as_confirmed(id),
             (HeartbeatErrors::PathInUse, Unanswered::Heartbeat) => in_use,
         };
@@ -167,14 +177,17 @@ impl Association {
             self.config.most_errors().max(self.paths.get(id).max_retrans(&self.config).saturating_add(1));
         let view = self.paths.view_mut(id);
         view.errors = view.errors.saturating_add(1).min(most);
-        if let Some(state) = self.failing_state(id) {
+        let failed = self.failing_state(id);
+        if let Some(state) = failed {
             self.set_state(id, state);
-            if state == PathState::PotentiallyFailed && self.asks_periodically(id) {
+            // After T3-rtx, a heartbeat that is sent at once follows the packets: see `ask_after_timeout`.
+            let follows = what == Unanswered::Data && self.asks_at_once(id);
+            if state == PathState::PotentiallyFailed && self.asks_periodically(id) && !follows {
                 self.paths.ask(id);
             }
             self.ask_elsewhere(id);
         }
-        self.switch_over(id, now);
+        self.switch_over(id, failed == Some(PathState::Inactive), now);
         if self.errors > self.config.association_max_retrans {
             self.give_up(LostReason::TooManyErrors, now);
         }
@@ -223,9 +236,9 @@ impl Association {
         Some(state)
     }
 
-    /// A primary with too many errors is replaced for good by the path that data takes now.
+    /// A primary with too many errors is replaced for good by the path that data takes now. `inactive`: it has just become inactive.
     //= rfc7829#section-5
-    fn switch_over(&mut self, failing: PathId, now: Time) {
+    fn switch_over(&mut self, failing: PathId, inactive: bool, now: Time) {
         let by_rule = self.config.rules.failover == Failover::Stay;
         let limit = self
             .config
@@ -237,7 +250,8 @@ impl Association {
         }
         let (sender, mut around, _) = self.sending(now);
         if let Some(next) = sender.next_path(&mut around) {
-            self.paths.set_primary(next);
+            let dormant = self.paths.next_dormant(next).filter(|_| inactive);
+            self.paths.set_primary(dormant.unwrap_or(next));
         }
     }
 

@@ -13,6 +13,7 @@ mod search;
 mod set;
 mod start;
 mod t3;
+mod timing;
 mod view;
 mod windows;
 
@@ -24,6 +25,7 @@ pub(crate) use set::Paths;
 pub use view::{PathId, PathState, PathView, RtoAverage};
 
 use crate::policy::Congestion;
+use crate::rules::RttOnCut;
 use crate::wire::Address;
 use crate::{Config, Duration, Time, Tsn};
 use smallvec::SmallVec;
@@ -50,10 +52,12 @@ pub(crate) struct Path {
     pub(crate) after_timeout: bool,
     /// Whether the socket of the local address accepts packets now.
     pub(crate) writable: bool,
+    /// What happens to the chunk that is being timed when the window is cut.
+    rtt_on_cut: RttOnCut,
     /// The path's own points: see the mechanism `cuc`.
     pub(crate) points: Points,
-    /// Further chunks whose round trips are being timed, in order, at most [`ALSO_TIMED`] (rule `rtt_on_cut`).
-    pub(crate) also_timed: SmallVec<[(Tsn, Time); 1]>,
+    /// Further chunks whose round trips are being timed, in order, a few at most (rule `rtt_on_cut`).
+    also_timed: SmallVec<[(Tsn, Time); 1]>,
     pub(crate) health: Health,
     /// The loss for which the window was last cut, until it is confirmed or refuted (mechanism `spurious_losses`).
     pub(crate) suspect: Option<Suspect>,
@@ -80,12 +84,15 @@ pub(crate) struct Suspect {
     pub(crate) ssthresh: u64,
 }
 
-/// The largest number of chunks of a path that are timed in addition to the latest one.
-const ALSO_TIMED: usize = 16;
-
 impl Path {
     /// A path on which nothing was sent yet.
-    fn new(congestion: Box<dyn Congestion>, max_cwnd: u64, mtu: Mtu, health: Health) -> Self {
+    fn new(
+        congestion: Box<dyn Congestion>,
+        max_cwnd: u64,
+        mtu: Mtu,
+        health: Health,
+        rtt_on_cut: RttOnCut,
+    ) -> Self {
         Path {
             congestion,
             max_cwnd,
@@ -96,6 +103,7 @@ impl Path {
             idle_rtos: 0,
             after_timeout: false,
             writable: true,
+            rtt_on_cut,
             points: Points::default(),
             also_timed: SmallVec::new(),
             health,
@@ -110,20 +118,6 @@ impl Path {
     /// The congestion window, in bytes.
     pub(crate) fn cwnd(&self) -> u64 {
         self.congestion.window().min(self.max_cwnd)
-    }
-
-    /// No chunk is timed or suspected any more.
-    pub(super) fn forget_chunks(&mut self) {
-        (self.timed, self.suspect) = (None, None);
-        self.also_timed.clear();
-    }
-
-    /// The next new chunk is timed too, in addition to the running measurements.
-    pub(crate) fn time_another(&mut self) {
-        if self.also_timed.len() == ALSO_TIMED {
-            self.also_timed.remove(0);
-        }
-        self.also_timed.extend(self.timed.take());
     }
 
     /// HB.interval; `None`: no periodic heartbeats.

@@ -4,10 +4,10 @@ use super::estimate::Needs;
 use super::start::start;
 use super::{Mtu, Path, PathId, PathState, PathView, RttSamples, SackResult, Timers, Wanted};
 use crate::control::rtt::RtoLimits;
-use crate::mechanisms::{Mechanisms, T3Flight, TakenBack};
+use crate::mechanisms::{Mechanisms, T3Flight};
 use crate::policy::Sibling;
 use crate::policy::window::MakePath;
-use crate::rules::{AfterTimeout, InFlight, Karn, Rules, T3Resent, T3Restart};
+use crate::rules::{AfterTimeout, Dormant, InFlight, Karn, Rules, T3Marks, T3Resent, T3Restart, TakenBack};
 use crate::wire::Address;
 use crate::{Config, Time, Tsn};
 
@@ -46,7 +46,7 @@ pub(crate) struct Paths {
     /// Local addresses whose sockets are full.
     full: Vec<Address>,
     pub(crate) limits: RtoLimits,
-    rules: Rules,
+    pub(super) rules: Rules,
     pub(super) mechanisms: Mechanisms,
 }
 
@@ -201,6 +201,18 @@ impl Paths {
         confirmed().min_by_key(|p| (!p.up, p.errors, p.id == last)).map(|p| p.id)
     }
 
+    /// If every path is inactive, and the rule `dormant` says so: the path after this one.
+    pub(crate) fn next_dormant(&self, id: PathId) -> Option<PathId> {
+        let inactive = |view: &PathView| view.state == PathState::Inactive;
+        if !inactive(self.view(id)) || self.rules.dormant == Dormant::Last {
+            return None;
+        }
+        let live = || self.views.iter().filter(|view| view.state != PathState::Removed);
+        live()
+            .all(inactive)
+            .then(|| live().find(|view| view.id > id).or(live().next()).map(|view| view.id))?
+    }
+
     /// Adds the path of this pair, unconfirmed. The first becomes the primary.
     pub(crate) fn add(
         &mut self,
@@ -217,6 +229,7 @@ impl Paths {
             max_cwnd(config, id),
             Mtu::new(config),
             Health::new(now, chance),
+            config.rules.rtt_on_cut,
         );
         // Chunks acknowledged by gaps are still charged to a path that was removed and returns.
         path.buffered = gone.map_or(0, |gone| gone.buffered);
@@ -400,7 +413,7 @@ impl Paths {
     /// Whether chunks of this path measure round-trip times one at a time, and say nothing about the order of arrival.
     pub(crate) fn times_one(&self, id: PathId) -> bool {
         let path = self.get(id);
-        self.samples == RttSamples::OneAtATime && path.rack.is_none() && path.also_timed.is_empty()
+        self.samples == RttSamples::OneAtATime && path.rack.is_none() && !path.times_several()
     }
 
     /// Bytes in flight on all paths, counted by the rule `in_flight`.
@@ -413,9 +426,14 @@ impl Paths {
         self.rules.t3_restart
     }
 
-    /// Whether T3-rtx always starts again when the earliest chunk of a path is sent again.
-    pub(super) fn restarts_t3_when_resent(&self) -> bool {
+    /// Whether T3-rtx starts again, or stops, whenever the earliest chunk of a path is sent again.
+    pub(crate) fn restarts_t3_when_resent(&self) -> bool {
         self.rules.t3_resent == T3Resent::Restarts
+    }
+
+    /// Whether T3-rtx marks chunks that are marked already.
+    pub(crate) fn t3_marks_again(&self) -> bool {
+        self.rules.t3_marks == T3Marks::All
     }
 
     /// Whether a path has chunks in flight that keep its T3-rtx running.
@@ -428,7 +446,7 @@ impl Paths {
 
     /// Whether a chunk keeps its missing reports when a SACK no longer names it.
     pub(crate) fn keeps_reports(&self) -> bool {
-        self.mechanisms.taken_back == TakenBack::AsBefore
+        self.rules.taken_back == TakenBack::AsBefore
     }
 
     /// Computes how much each path may carry now: of retransmissions (`marked`) or of new data. Returns the bytes in
@@ -502,7 +520,7 @@ impl Paths {
     pub(crate) fn sent_again(&mut self, tsn: Tsn, on: PathId, now: Time) {
         let rule = self.rules.karn;
         for (view, path) in self.views.iter().zip(&mut self.rest) {
-            path.also_timed.retain(|(timed, _)| *timed != tsn);
+            path.forget_also_timed(tsn);
             let here = view.id == on;
             let ambiguous = |(timed, _): &(Tsn, Time)| match rule {
                 Karn::Chunk => *timed == tsn,

@@ -1,6 +1,6 @@
 //! T3-rtx when a chunk is sent, and after a SACK.
 
-use super::{PathId, Paths, SackResult, Timer};
+use super::{Path, PathId, PathView, Paths, SackResult, Timer};
 use crate::rules::T3Restart;
 use crate::{Time, Tsn};
 
@@ -15,10 +15,14 @@ impl Paths {
     }
 
     /// The same for the paths beside the one that a plain SACK tells of. Where marked chunks count as in flight, T3-rtx of such a path has
-    /// expired and does not run, although the path holds chunks: it starts again.
+    /// expired and does not run, although the path holds chunks: it starts again. Or it runs although the path holds none: it stops.
     #[inline(always)]
     pub(crate) fn settle_t3_beside(&mut self, told: PathId, now: Time) {
-        if self.counts_marked() && self.views().iter().any(|view| view.id != told && view.marked > 0) {
+        let unsettled = |(view, path): (&PathView, &Path)| {
+            view.id != told
+                && (view.marked > 0 || (view.flight == 0 && path.timers[Timer::T3] != Time::NEVER))
+        };
+        if self.counts_marked() && self.views.iter().zip(&self.rest).any(unsettled) {
             self.settle_all_t3_beside(told, now);
         }
     }
@@ -66,7 +70,8 @@ impl Paths {
         if lowest {
             path.earliest = Some(tsn);
         }
-        if lowest || path.timers[Timer::T3] == Time::NEVER {
+        // A path without chunks has no T3-rtx, unless it goes on by the rule `t3_resent`.
+        if (lowest && !new) || path.timers[Timer::T3] == Time::NEVER {
             path.timers.set(Timer::T3, expiry);
         }
         path.timers.set(Timer::Idle, expiry);

@@ -1,9 +1,9 @@
 //! What the windows of paths are told, and what they say then.
 
 use super::{PathId, PathState, PathView, Paths, Suspect, Timer};
-use crate::mechanisms::DecayTie;
 use crate::notes::Notes;
 use crate::policy::{Acked, Loss, Lost, Sibling};
+use crate::rules::DecayTie;
 use crate::{Duration, Time};
 
 impl Paths {
@@ -79,7 +79,7 @@ impl Paths {
     /// Whether the decay that is due now must come after the retransmission that T3-rtx of another path causes. Then
     /// it happens 1 ns later.
     pub(crate) fn defers_decay(&mut self, id: PathId, now: Time) -> bool {
-        let tie = self.mechanisms.decay_tie == DecayTie::Resend;
+        let tie = self.rules.decay_tie == DecayTie::Resend;
         let defers =
             tie && (self.t3_expired == now || self.rest.iter().any(|path| path.timers[Timer::T3] <= now));
         if defers {

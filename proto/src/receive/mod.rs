@@ -71,6 +71,7 @@ pub(crate) struct Receiver {
     /// Whether SACKs are delayed in spite of gaps and report how many packets they acknowledge.
     dac: Dac,
     first_data: FirstData,
+    duplicate_sack: DuplicateSack,
     /// If the packets of each path count separately: the SACKs owed to paths other than `from`.
     each_path: Option<Box<EachPath>>,
     /// Gap Ack Blocks that SACKs may have in addition to those allowed by their DATA.
@@ -115,6 +116,7 @@ impl Receiver {
             keeps: false,
             dac: mechanisms::dac(&config.mechanisms),
             first_data: config.mechanisms.first_data,
+            duplicate_sack: config.rules.duplicate_sack,
             from: PathId(0),
             each_path: match config.mechanisms.sack_return {
                 SackReturn::LastData => None,
@@ -165,7 +167,10 @@ impl Receiver {
     fn next_came(&mut self, data: &Data, arrival: &mut Arrival) -> Held {
         let chunk = Held::one(data.size());
         arrival.chunks += 1;
-        arrival.at_once |= data.immediate || self.opens(data.tsn);
+        arrival.at_once |= data.immediate;
+        if self.opens(data.tsn) {
+            self.opened(arrival);
+        }
         self.answered += chunk.bytes;
         self.packet = self.packet.max(chunk.bytes);
         self.tracker.record_next();
@@ -266,15 +271,19 @@ impl Receiver {
         arrival.chunks += 1;
         let chunk = Held::one(size);
         self.answered += chunk.bytes;
-        let fills = self.has_gap() && rules.gap_filled == GapFilled::AtOnce && self.dac == Dac::Off;
-        arrival.at_once |= immediate || fills || self.opens(tsn);
+        let told = rules.gap_filled == GapFilled::AtOnce || arrival.chunks > 1;
+        let fills = self.has_gap() && told && self.dac == Dac::Off;
+        arrival.at_once |= immediate || fills;
+        if self.opens(tsn) {
+            self.opened(arrival);
+        }
         if self.tracker.has(tsn) {
             if self.duplicates.len() < DUPLICATES {
                 self.duplicates.push(tsn);
             }
-            match rules.duplicate_sack {
+            match self.duplicate_sack {
                 DuplicateSack::Settles => arrival.at_once = true,
-                DuplicateSack::Besides => arrival.besides = true,
+                DuplicateSack::Besides | DuplicateSack::Counted => arrival.besides = true,
             }
             return DataOutcome::Duplicate;
         }
@@ -388,10 +397,21 @@ impl Receiver {
         first && self.first_data == FirstData::AtOnce
     }
 
+    /// The very first chunk came.
+    #[cold]
+    fn opened(&self, arrival: &mut Arrival) {
+        match self.duplicate_sack {
+            DuplicateSack::Settles | DuplicateSack::Counted => arrival.at_once = true,
+            DuplicateSack::Besides => (arrival.besides, arrival.opens) = (true, true),
+        }
+    }
+
     /// Records a chunk whose data is dropped.
     pub(crate) fn acknowledge_only(&mut self, tsn: Tsn, arrival: &mut Arrival) {
         arrival.chunks += 1;
-        arrival.at_once |= self.opens(tsn);
+        if self.opens(tsn) {
+            self.opened(arrival);
+        }
         if !self.tracker.has(tsn) && tsn.distance_from(self.cumulative()) <= self.reach {
             self.tracker.record(tsn);
         }

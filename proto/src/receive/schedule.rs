@@ -9,6 +9,7 @@ use crate::Time;
 use crate::config::Config;
 use crate::mechanisms::Dac;
 use crate::path::PathId;
+use crate::rules::{DelayedSack, DuplicateSack};
 
 /// When the next SACK is due.
 #[derive(Clone, Debug)]
@@ -19,14 +20,25 @@ pub(crate) struct Schedule {
     pub(crate) deadline: Time,
     /// Whether it is due now.
     pub(crate) now: bool,
-    /// Whether the SACK that is due now is sent besides the delayed one (`duplicate_sack`).
-    besides: bool,
+    /// What the SACK that is due now means for the delayed one.
+    settles: Settles,
+}
+
+/// What a SACK means for the delayed one (`duplicate_sack`).
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Settles {
+    /// It takes its place.
+    All,
+    /// Nothing.
+    Nothing,
+    /// The count of packets begins anew, but SACK.Delay goes on.
+    Count,
 }
 
 impl Schedule {
     /// No SACK is owed.
     pub(super) fn idle() -> Self {
-        Schedule { packets: 0, deadline: Time::NEVER, now: false, besides: false }
+        Schedule { packets: 0, deadline: Time::NEVER, now: false, settles: Settles::All }
     }
 
     /// Packets with DATA since the last SACK.
@@ -37,25 +49,20 @@ impl Schedule {
     /// The SACK that is owed is due now.
     #[inline]
     pub(super) fn owe(&mut self) {
-        (self.now, self.besides) = (true, false);
-    }
-
-    /// A SACK is due now besides the delayed one, unless one is due in any case.
-    fn owe_besides(&mut self) {
-        if !self.now {
-            (self.now, self.besides) = (true, true);
-        }
+        (self.now, self.settles) = (true, Settles::All);
     }
 
     /// The SACK was sent.
     #[inline]
     pub(super) fn sent(&mut self) {
-        if self.besides {
-            cold_path();
-            (self.now, self.besides) = (false, false);
-            return;
+        match self.settles {
+            Settles::All => *self = Schedule::idle(),
+            settles => {
+                cold_path();
+                (self.now, self.settles) = (false, Settles::All);
+                self.packets = if settles == Settles::Count { 0 } else { self.packets };
+            }
         }
-        *self = Schedule::idle();
     }
 }
 
@@ -73,7 +80,7 @@ impl EachPath {
         let taken = place.map_or_else(Schedule::idle, |place| self.aside.swap_remove(place).1);
         let (id, mut schedule) = before;
         if schedule.now {
-            (schedule.deadline, schedule.besides) = (Time::ZERO, false);
+            (schedule.deadline, schedule.settles) = (Time::ZERO, Settles::All);
         }
         if schedule.deadline != Time::NEVER {
             self.aside.push((id, schedule));
@@ -106,6 +113,8 @@ pub(crate) struct Arrival {
     pub(super) at_once: bool,
     /// Whether a SACK must be sent at once besides the delayed one.
     pub(super) besides: bool,
+    /// Whether that is for the very first chunk. If it came alone, the SACK is not besides another.
+    pub(super) opens: bool,
     /// The number of chunks of the packet that may look at every stream.
     costly: u32,
 }
@@ -136,14 +145,33 @@ impl Receiver {
         let gap = self.has_gap() && self.dac == Dac::Off;
         if arrival.at_once || gap || self.schedule.packets >= config.sack_every {
             self.schedule.owe();
-        } else if arrival.besides {
+        } else if arrival.besides && !self.schedule.now {
             cold_path();
-            self.schedule.owe_besides();
+            (self.schedule.now, self.schedule.settles) = (true, self.settles_at_once(arrival));
         }
-        if self.schedule.deadline == Time::NEVER {
+        // The first packet after a SACK starts the timer, also if that SACK has left it running.
+        if self.schedule.deadline == Time::NEVER || self.schedule.packets == 1 {
             self.schedule.deadline = now + config.sack_delay;
         }
         self.take_turn();
+    }
+
+    /// What the SACK that is sent at once for this packet means for the delayed one.
+    fn settles_at_once(&self, arrival: &Arrival) -> Settles {
+        match self.duplicate_sack {
+            DuplicateSack::Counted => Settles::Count,
+            // The very first chunk came alone.
+            _ if arrival.opens && arrival.chunks == 1 => Settles::All,
+            _ => Settles::Nothing,
+        }
+    }
+
+    /// A packet with control chunks arrived on this path. A SACK that is owed may follow it.
+    //= rfc9260#section-6.4
+    pub(crate) fn control_came(&mut self, path: PathId, config: &Config) {
+        if config.rules.delayed_sack == DelayedSack::LastPacket && self.each_path.is_none() {
+            self.from = path;
+        }
     }
 
     /// If no SACK is due for the path in use, one that waits for its turn becomes due.

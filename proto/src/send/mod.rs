@@ -392,7 +392,7 @@ impl Sender {
             Some(path) => Choice::Send(path),
             None => self.routes.of(why).choose(&ask, around.paths.views()),
         };
-        let Choice::Send(path) = unless_dormant(choice, around.config, around.paths) else { return None };
+        let Choice::Send(path) = unless_dormant(choice, why, around) else { return None };
         let granted = self.rights.granted().is_some() || self.rights.granted_on(path);
         let room = self.rights.may_retransmit() && around.paths.view(path).room > 0;
         let sendable = around.paths.sends(path) && around.paths.view(path).confirmed();
@@ -456,7 +456,7 @@ impl Sender {
     fn goes_by(&mut self, path: PathId, tsn: Tsn, why: Why, around: &SendContext<'_>) -> bool {
         let Some(ask) = self.ask_again(tsn, why, around.paths) else { return false };
         let choice = self.routes.of(why).choose(&ask, around.paths.views());
-        unless_dormant(choice, around.config, around.paths) == Choice::Send(path)
+        unless_dormant(choice, why, around) == Choice::Send(path)
     }
 
     /// A packet of new chunks, if marked chunks, windows, bursts and SSNs allow it. Otherwise records the obstacle.
@@ -521,7 +521,7 @@ impl Sender {
     ) -> (Choice, Ask) {
         let ask = self.ask_new((stream, size), why, peer_window);
         let choice = self.routes.new.choose(&ask, around.paths.views());
-        (unless_dormant(choice, around.config, around.paths), ask)
+        (unless_dormant(choice, why, around), ask)
     }
 
     /// The question about the next new chunk.

@@ -85,17 +85,30 @@ impl Recoveries {
         if self.by_path() {
             return paths.ids().filter(|id| self.path_enters(*id, sent, paths)).collect();
         }
+        if self.rule == FastRecovery::OncePerWindow {
+            return self.enter_beyond(sent);
+        }
         let exit = match self.exit_point {
             ExitPoint::HighestSent => Some(sent.highest()),
             ExitPoint::HighestUnmarked => sent.highest_unmarked(|_| true),
         };
-        if self.rule == FastRecovery::OncePerWindow {
-            let beyond = sent.lowest_marked_beyond(self.of[0].point);
-            let cut = beyond.filter(|(tsn, _)| self.move_exit(0, *tsn, exit));
-            return cut.map(|(_, path)| path).into_iter().collect();
-        }
         let entered = self.move_exit(0, lowest, exit);
         paths.ids().filter(|id| entered && newly(id)).collect()
+    }
+
+    /// The same if every window is cut that lost a chunk above the exit point. The exit point moves to the highest TSN that is not marked,
+    /// but not back.
+    fn enter_beyond(&mut self, sent: &Outstanding) -> Vec<PathId> {
+        let of = &mut self.of[0];
+        let unmarked = sent.highest_unmarked(|_| true);
+        let ahead = of.highest.into_iter().chain(unmarked).filter(|tsn| tsn.after(sent.point()));
+        let exit = ahead.max_by_key(|tsn| tsn.distance_from(sent.point()));
+        let mut cut = Vec::new();
+        while let Some(path) = sent.lowest_marked_beyond(of.point, &cut) {
+            cut.push(path);
+            *of = Exit { point: exit, highest: exit, last: exit };
+        }
+        cut
     }
 
     fn path_enters(&mut self, id: PathId, sent: &Outstanding, paths: &Paths) -> bool {

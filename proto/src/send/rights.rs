@@ -121,6 +121,11 @@ impl Rights {
         self.barred = false;
     }
 
+    /// It was older than an earlier one. If data leaves only in answer to a SACK, marked chunks wait for the next one.
+    pub(super) fn old_sack(&mut self) {
+        self.barred |= self.only_answers;
+    }
+
     /// A message was given. It is an event of its own if nothing waited, and an answer if nothing was in flight.
     pub(super) fn called(&mut self, was_empty: bool, nothing_in_flight: bool) {
         if was_empty {

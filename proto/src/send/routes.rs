@@ -1,6 +1,6 @@
 //! The three routes of an association.
 
-use crate::path::Paths;
+use super::SendContext;
 use crate::path::estimate::Needs;
 use crate::policy::{Choice, PolicyError, Route, Why};
 use crate::{Config, Policies};
@@ -38,13 +38,17 @@ impl Routes {
 }
 
 /// If every path is inactive, the path with the fewest errors replaces any path that a route names. Without
-/// potentially failed paths, the route's choice stands.
+/// potentially failed paths, the route's choice stands, or retransmissions take the next path (rule `dormant`).
 //= rfc7829#section-4.1
 #[inline]
-pub(super) fn unless_dormant(choice: Choice, config: &Config, paths: &Paths) -> Choice {
+pub(super) fn unless_dormant(choice: Choice, why: Why, around: &SendContext<'_>) -> Choice {
+    let (config, paths) = (around.config, &*around.paths);
     match choice {
         Choice::Send(path) if config.pf_max_retrans.is_some() => {
             Choice::Send(paths.fewest_errors(path).unwrap_or(path))
+        }
+        Choice::Send(path) if matches!(why, Why::Missing | Why::Timeout) => {
+            Choice::Send(paths.next_dormant(path).unwrap_or(path))
         }
         other => other,
     }

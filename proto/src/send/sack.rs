@@ -8,7 +8,7 @@ use crate::mechanisms::{EarlyRetransmit, GrowthFlight};
 use crate::output::NoteKind;
 use crate::path::{PathId, PathView, Paths, SackResult};
 use crate::policy::{Acked, Loss, Why};
-use crate::rules::{ErrorClearing, OnMarking, RttOnCut};
+use crate::rules::{ErrorClearing, OnMarking};
 use crate::send::outstanding::{GapReport, PlainSack, Reported, SackNews, SackOutcome};
 use crate::wire::chunk::Sack;
 use crate::{Config, Tsn};
@@ -90,7 +90,10 @@ impl Sender {
         self.uncouple();
         let mechanisms = &around.config.mechanisms;
         let news = match self.outstanding.take_in(sack, says, mechanisms, around.now, around.paths) {
-            SackOutcome::Old => return Answer::Ignored,
+            SackOutcome::Old => {
+                self.rights.old_sack();
+                return Answer::Ignored;
+            }
             SackOutcome::Impossible => return Answer::Impossible,
             SackOutcome::News(news) => news,
         };
@@ -286,11 +289,7 @@ impl Sender {
             self.suspect(id, around.paths.get(id).tally.marked, around);
             around.paths.cut(id, Loss::Missing, around.now, around.notes);
             self.tell_routes_lost(id, Loss::Missing);
-            match around.config.rules.rtt_on_cut {
-                RttOnCut::Keep => {}
-                RttOnCut::Cancel => around.paths.get_mut(id).timed = None,
-                RttOnCut::Another => around.paths.get_mut(id).time_another(),
-            }
+            around.paths.get_mut(id).cut_timing();
         }
         entered
     }

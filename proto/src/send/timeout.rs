@@ -49,8 +49,7 @@ impl Sender {
         let highest = self.outstanding.highest();
         let (view, path) = around.paths.both(id);
         view.back_off(limits);
-        path.timed = None;
-        path.also_timed.clear();
+        path.end_timing();
         path.after_timeout |= !probe;
         path.timers.set(Timer::T3, Time::NEVER);
         // An RTO without an answer is a loss. It does not also count as idle time.

@@ -6,7 +6,7 @@ use anabranch_proto::policy::Why;
 use anabranch_proto::{Config, NoteKind, PolicySpec, Purpose};
 
 use crate::ruled;
-use crate::support::bench::{Bench, FULL, at_ms, era, ms};
+use crate::support::bench::{Bench, FULL, at_ms, era, ms, tsns};
 
 /// The missing reports of each TSN, as offsets from `first`, as counted last.
 fn reports(bench: &Bench, first: u32) -> BTreeMap<u32, u8> {
@@ -157,6 +157,61 @@ fn the_lowest_chunk_above_the_exit_point_cuts() {
     assert_eq!(bench.end.statistics(bench.now, bench.id).fast_recoveries, 1);
     bench.sack(a - 1, &[(a + 1, a + 27), (a + 29, a + 31)]);
     assert_eq!(bench.end.statistics(bench.now, bench.id).fast_recoveries, 2);
+}
+
+/// T3-rtx marks 14 chunks and sends `a` again. SACKs that were under way acknowledge a + 5 to a + 7, so that the window is cut: with
+/// `once-per-window` up to a + 7, the highest TSN that is not marked. Then a + 9 and more are acknowledged: a + 8 is above that.
+//= rfc9260#section-7.2.4
+#[test]
+fn the_exit_point_is_the_highest_unmarked_chunk() {
+    for (choice, cuts) in [("until-exit", 1), ("once-per-window", 2)] {
+        let mut config = ruled("fast_recovery", choice);
+        config.rules.choose("timed_out", "counted").expect("a rule");
+        config.rules.choose("on_marking", "one-packet").expect("a rule");
+        config.rules.choose("send_on", "sack").expect("a rule");
+        let mut bench = Bench::confirmed(config, 1, ms(0));
+        let a = bench.grow_to(20_000);
+        bench.send(14, FULL);
+        bench.pass(ms(1100));
+        (5..=7).for_each(|n| bench.sack(a - 1, &[(a + 5, a + n)]));
+        (9..=11).for_each(|n| bench.sack(a - 1, &[(a + 5, a + 7), (a + 9, a + n)]));
+        assert_eq!(bench.end.statistics(bench.now, bench.id).fast_recoveries, cuts, "{choice}");
+    }
+}
+
+/// Missing reports mark a + 1 to a + 10, and a + 1 leaves, before T3-rtx expires. Then a + 2 leaves for the one reason or the other.
+//= rfc9260#section-6.3.3
+#[test]
+fn t3_marks() {
+    for (choice, why) in [("in-flight", Why::Missing), ("all", Why::Timeout)] {
+        let mut config = era("ns2");
+        config.rules.choose("t3_marks", choice).expect("a rule");
+        let mut bench = Bench::confirmed(config, 1, ms(0));
+        let a = bench.grow_to(20_000);
+        bench.send(14, FULL);
+        bench.sack(a, &[]);
+        (11..=13).for_each(|n| bench.sack(a, &[(a + 11, a + n)]));
+        bench.pass(ms(1100));
+        bench.sack(a + 1, &[(a + 11, a + 13)]);
+        let again = bench.sent.iter().rfind(|(_, packet, _)| tsns(packet) == [a + 2]).expect("it left");
+        assert_eq!(again.2.purpose, Purpose::Data(why), "{choice}");
+    }
+}
+
+/// Chunks a + 1 to a + 10 are marked, and a + 1 leaves. ns-2's module sends no others in answer to a SACK that is older than an earlier one.
+//= rfc9260#section-7.2.4
+#[test]
+fn old_sacks_release_no_marked_chunk() {
+    let mut bench = Bench::confirmed(era("ns2"), 1, ms(0));
+    let a = bench.grow_to(20_000);
+    bench.send(14, FULL);
+    bench.sack(a, &[]);
+    (11..=13).for_each(|n| bench.sack(a, &[(a + 11, a + n)]));
+    assert_eq!(fast(&bench), 1);
+    bench.sack(a - 1, &[]);
+    assert_eq!(fast(&bench), 1);
+    bench.sack(a, &[(a + 11, a + 13)]);
+    assert!(fast(&bench) > 1);
 }
 
 /// Fast Recovery ends when the exit point is acknowledged; a loss after that cuts again.
@@ -362,13 +417,72 @@ fn srtt_over_a_loss(config: Config) -> Option<u128> {
 }
 
 /// The RTT measurement under way when Fast Retransmit cuts the window: kept, or given up. `another` keeps it as well; it differs
-/// from `keep` only when new data leaves before the timed chunk is acknowledged, which does not happen here.
+/// from `keep` only when new data leaves before the timed chunk is acknowledged, which does not happen here. `suspend` gives it up
+/// unless such data leaves.
 #[test]
 fn rtt_on_cut() {
-    for (choice, micros) in [("keep", 112_500), ("cancel", 100_000), ("another", 112_500)] {
+    for (choice, micros) in
+        [("keep", 112_500), ("cancel", 100_000), ("another", 112_500), ("suspend", 100_000)]
+    {
         let mut config = ruled("rtt_on_cut", choice);
         config.rules.choose("karn", "chunk").expect("a rule and its choice");
         assert_eq!(srtt_over_a_loss(config), Some(micros), "{choice}");
+    }
+}
+
+/// SRTT, in microseconds: TSN a + 14 is timed when a window is cut. With `another_leaves`, a + 15 leaves then and is timed too, before
+/// a + 14 is acknowledged at 80 ms and a + 15 at 160 ms. All else took no time.
+fn srtt_after_a_cut(choice: &str, another_leaves: bool) -> Option<u128> {
+    let mut config = ruled("rtt_on_cut", choice);
+    config.rules.choose("karn", "chunk").expect("a rule and its choice");
+    let mut bench = Bench::confirmed(config, 1, ms(0));
+    let a = bench.grow_to(20_000);
+    bench.send(14, FULL);
+    bench.sack(a, &[]);
+    bench.send(1, FULL);
+    (2..=4).for_each(|n| bench.sack(a, &[(a + 2, a + n)]));
+    assert_eq!(fast(&bench), 1);
+    bench.sack(a, &[(a + 2, a + 11)]);
+    bench.send(usize::from(another_leaves), FULL);
+    bench.pass(ms(80));
+    bench.sack(a, &[(a + 2, a + 11), (a + 14, a + 14)]);
+    if another_leaves {
+        bench.pass(ms(80));
+        bench.sack(a, &[(a + 2, a + 11), (a + 14, a + 15)]);
+    }
+    bench.view(0).srtt.map(|srtt| srtt.as_micros())
+}
+
+/// `suspend`: a + 14 counts if a + 15 is being timed, an eighth of 80 ms; then a + 15 does not count. With `another` both count, and with
+/// `cancel` only a + 15.
+//= rfc9260#section-6.3.1
+#[test]
+fn suspended_measurements() {
+    for (choice, alone, both) in [("cancel", 0, 20_000), ("another", 10_000, 28_750), ("suspend", 0, 10_000)]
+    {
+        assert_eq!(srtt_after_a_cut(choice, false), Some(alone), "{choice}");
+        assert_eq!(srtt_after_a_cut(choice, true), Some(both), "{choice}");
+    }
+}
+
+/// a + 2 measures 40 ms, by a Gap Ack Block, and a + 3 is timed. The Gap Ack Block is taken back, and comes again at 80 ms: with `suspend`
+/// a + 2 measures 80 ms then.
+//= rfc9260#section-6.2.1
+#[test]
+fn a_measurement_counts_again_when_its_acknowledgement_does() {
+    for (choice, micros) in [("cancel", 5000), ("suspend", 14_375)] {
+        let mut bench = Bench::confirmed(ruled("rtt_on_cut", choice), 1, ms(0));
+        let a = bench.grow_to(20_000);
+        bench.send(2, FULL);
+        bench.sack(a, &[]);
+        bench.send(1, FULL);
+        bench.pass(ms(40));
+        bench.sack(a, &[(a + 2, a + 2)]);
+        bench.send(1, FULL);
+        bench.sack(a, &[]);
+        bench.pass(ms(40));
+        bench.sack(a, &[(a + 2, a + 2)]);
+        assert_eq!(bench.view(0).srtt.map(|srtt| srtt.as_micros()), Some(micros), "{choice}");
     }
 }
 

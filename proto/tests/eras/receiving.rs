@@ -1,9 +1,11 @@
 //! The rules of the receiving half.
 
 use anabranch_proto::Config;
+use anabranch_proto::wire::Chunk;
+use anabranch_proto::wire::chunk::Heartbeat;
 
 use crate::ruled;
-use crate::support::bench::{Bench, at_ms};
+use crate::support::bench::{Bench, at_ms, chunk, ms};
 
 /// The very first chunk is acknowledged at once, or after SACK.Delay as any other.
 #[test]
@@ -57,19 +59,63 @@ fn window_updates() {
 }
 
 /// TSN 1 comes again at 300 ms, and 2 at 350 ms. The duplicate is told of at once. It settles what is owed, so that 2 waits for
-/// SACK.Delay; or it is the first of two packets, and 2 is the second.
+/// SACK.Delay, which starts again; or it is the first of two packets, and 2 is the second. If TSN 2 does not come, SACK.Delay may go on.
 //= rfc9260#section-6.2
 #[test]
 fn duplicate_sack() {
-    for (choice, at) in [("settles", 550), ("besides", 350)] {
-        let mut bench = Bench::new(ruled("duplicate_sack", choice), 1);
+    for (choice, second, alone) in
+        [("settles", 550, None), ("besides", 350, Some(500)), ("counted", 550, Some(500))]
+    {
+        for comes in [true, false] {
+            let mut bench = Bench::new(ruled("duplicate_sack", choice), 1);
+            bench.data(1, 984);
+            bench.until(at_ms(300));
+            bench.data(1, 984);
+            bench.until(at_ms(350));
+            if comes {
+                bench.data(2, 984);
+            }
+            bench.until(at_ms(900));
+            let told: Vec<_> = bench.sacks().iter().map(|s| (s.0, s.1.duplicates.len())).collect();
+            let last = if comes { Some(second) } else { alone };
+            let expected: Vec<_> = [(0, 0), (300, 1)].into_iter().chain(last.map(|at| (at, 0))).collect();
+            assert_eq!(told, expected, "{choice}");
+        }
+    }
+}
+
+/// DATA comes by the first path, and a HEARTBEAT by the second before SACK.Delay ends: the SACK follows the one or the other. The
+/// answer to the next DATA follows that DATA in any case.
+//= rfc9260#section-6.4
+#[test]
+fn delayed_sack() {
+    for (choice, path) in [("last-data", 0), ("last-packet", 1)] {
+        let mut bench = Bench::confirmed(ruled("delayed_sack", choice), 2, ms(0));
         bench.data(1, 984);
-        bench.until(at_ms(300));
-        bench.data(1, 984);
-        bench.until(at_ms(350));
         bench.data(2, 984);
-        bench.until(at_ms(900));
-        let told: Vec<_> = bench.sacks().iter().map(|s| (s.0, s.1.duplicates.len())).collect();
-        assert_eq!(told, [(0, 0), (300, 1), (at, 0)], "{choice}");
+        bench.hear_on(1, Chunk::Heartbeat(Heartbeat::new(vec![1; 8])));
+        bench.until(at_ms(200));
+        bench.data(3, 984);
+        bench.hear_on(1, Chunk::Heartbeat(Heartbeat::new(vec![2; 8])));
+        bench.data(4, 984);
+        let sacks = bench.sent.iter().filter(|(_, packet, _)| matches!(packet.chunks[..], [Chunk::Sack(_)]));
+        let paths: Vec<u16> = sacks.map(|(.., reason)| reason.path.expect("a path").0).collect();
+        assert_eq!(paths, [0, path, 0], "{choice}");
+    }
+}
+
+/// TSN 1 and 2 come in one packet, which is told of at once. It settles what is owed, or counts as the first of two packets.
+//= rfc9260#section-5.1
+#[test]
+fn the_first_packet_may_count_towards_the_next_sack() {
+    for (choice, at) in [("settles", 300), ("besides", 100)] {
+        let mut bench = Bench::new(ruled("duplicate_sack", choice), 1);
+        let tag = bench.tag;
+        bench.hear_packet(0, tag, [chunk(1, 984), chunk(2, 100)]);
+        bench.until(at_ms(100));
+        bench.data(3, 984);
+        bench.until(at_ms(500));
+        let times: Vec<u64> = bench.sacks().iter().map(|s| s.0).collect();
+        assert_eq!(times, [0, at], "{choice}");
     }
 }

@@ -2,7 +2,7 @@
 
 use anabranch_proto::wire::Chunk;
 use anabranch_proto::wire::chunk::Heartbeat;
-use anabranch_proto::{Config, Duration, Note, NoteKind, PathId};
+use anabranch_proto::{Config, Duration, Note, NoteKind, PathId, PolicySpec};
 
 use crate::support::bench::{Bench, FULL, at_ms, era, ms};
 
@@ -177,6 +177,47 @@ fn t3_resent() {
         (1..=3).for_each(|n| bench.sack(first - 1, &[(first + 1, first + n)]));
         bench.until(begun + ms(1500));
         assert_eq!(bench.timeouts(), [(begun + ms(expiry), bench.view(0).id)], "{choice}, {chunks} chunks");
+    }
+}
+
+/// TSN 1, alone on the first path, is fast-retransmitted on the second at 400 ms, and a new chunk takes the first path. T3 of the first
+/// path starts with the new chunk, or has gone on.
+//= rfc9260#section-7.2.4
+#[test]
+fn t3_goes_on_without_chunks() {
+    for (choice, expiry) in [("restarts", 1400), ("with-others", 1000)] {
+        let mut config = crate::ruled("t3_resent", choice);
+        config.rules.choose("in_flight", "unacknowledged").expect("a rule");
+        config.fast = PolicySpec::named("alternate");
+        let mut bench = Bench::confirmed(config, 2, ms(0));
+        bench.grow_to(8 * 1468);
+        let (begun, first) = (bench.now, bench.next_tsn());
+        bench.send(4, FULL);
+        bench.pass(ms(400));
+        (1..=3).for_each(|n| bench.sack(first - 1, &[(first + 1, first + n)]));
+        bench.send(1, FULL);
+        bench.until(begun + ms(1395));
+        let of_first: Vec<_> = bench.timeouts().into_iter().filter(|(_, path)| path.0 == 0).collect();
+        let expected = if expiry < 1395 { vec![(begun + ms(expiry), PathId(0))] } else { vec![] };
+        assert_eq!(of_first, expected, "{choice}");
+    }
+}
+
+/// T3-rtx of two paths expires at 1 s. Together they release one packet, or each releases one.
+//= rfc9260#section-6.3.3
+#[test]
+fn t3_together() {
+    for (choice, packets) in [("at-once", 1), ("in-turn", 2)] {
+        let mut config = era("ns2");
+        config.rules.choose("t3_together", choice).expect("a rule");
+        config.new_data = PolicySpec::named("round-robin");
+        config.timeout = PolicySpec::named("same");
+        let mut bench = Bench::confirmed(config, 2, ms(0));
+        bench.send(6, FULL);
+        let paths: std::collections::BTreeSet<u16> = bench.loads().iter().map(|load| load.1).collect();
+        assert_eq!(paths.len(), 2);
+        bench.until(at_ms(1001));
+        assert_eq!((bench.timeouts().len(), bench.loads().len()), (2, packets), "{choice}");
     }
 }
 

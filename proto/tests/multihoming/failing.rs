@@ -1,8 +1,9 @@
 //! Potentially failed paths (RFC 7829).
 
-use anabranch_proto::{Config, Event, PathId, PathState, Time};
+use anabranch_proto::policy::Why;
+use anabranch_proto::{Config, Event, PathId, PathState, PolicySpec, Purpose, Time};
 
-use crate::support::bench::{Bench, era, ms};
+use crate::support::bench::{Bench, FULL, era, ms};
 
 fn with_pf() -> Config {
     era("rfc9260").with(|parameters| {
@@ -200,4 +201,44 @@ fn a_switchover_before_the_failure_is_refused() {
     let refused = Err("primary_switchover_max_retrans");
     assert_eq!([check(Some(1), 0), check(Some(1), 1)], [refused, Ok(())]);
     assert_eq!([check(None, 2), check(None, 3)], [refused, Ok(())]);
+}
+
+/// Path 0 is potentially failed since its T3-rtx expired. The policy `same` names it for the retransmission, or not.
+//= rfc7829#section-3.2
+#[test]
+fn failing_paths() {
+    for (choice, path) in [("avoided", 1), ("named", 0)] {
+        let mut config = era("rfc9260").with(|parameters| parameters.heartbeat_interval = None);
+        config.pf_max_retrans = Some(0);
+        config.timeout = PolicySpec::named("same");
+        config.rules.choose("failing_paths", choice).expect("a rule");
+        let mut bench = Bench::confirmed(config, 2, ms(0));
+        bench.send(1, FULL);
+        bench.loads();
+        bench.pass(ms(1000));
+        assert_eq!(bench.view(0).state, PathState::PotentiallyFailed);
+        assert_eq!(bench.loads(), [(1000, path, vec![1])], "{choice}");
+    }
+}
+
+/// T3-rtx makes path 0 potentially failed, and expires there again. A heartbeat precedes the first retransmission, or follows each.
+//= rfc7829#section-3.2
+#[test]
+fn heartbeats_of_a_failing_path_may_follow_each_timeout() {
+    let [data, heartbeat] = [Purpose::Data(Why::Timeout), Purpose::Heartbeat];
+    for (choice, purposes) in
+        [("next-interval", [heartbeat, data].as_slice()), ("at-once", [data, heartbeat].as_slice())]
+    {
+        let mut config = era("rfc9260");
+        config.pf_max_retrans = Some(0);
+        config.timeout = PolicySpec::named("same");
+        config.rules.choose("failing_paths", "named").expect("a rule");
+        config.rules.choose("lost_heartbeat", choice).expect("a rule");
+        let mut bench = Bench::confirmed(config, 2, ms(0));
+        bench.send(1, FULL);
+        let since = bench.sent.len();
+        bench.pass(ms(1100));
+        let sent: Vec<Purpose> = bench.sent[since..].iter().map(|(.., reason)| reason.purpose).collect();
+        assert_eq!(sent, purposes, "{choice}");
+    }
 }

@@ -1,7 +1,7 @@
 //! A path goes down, for good or for a while.
 
 use anabranch_proto::rules::{ErrorClearing, Failover, HeartbeatErrors};
-use anabranch_proto::{Config, Event, LostReason, NoteKind, PathId, PathState, Time};
+use anabranch_proto::{Config, Event, LostReason, NoteKind, PathId, PathState, PolicySpec, Time};
 
 use crate::support::bench::{Bench, FULL, at_ms, era, ms};
 use crate::support::{World, secs};
@@ -315,4 +315,24 @@ fn a_short_rto_does_not_keep_a_dead_path_alive() {
     assert!(noticed.is_some_and(|(at, _)| at > secs(10.0) && at <= limit), "{noticed:?}, at most {limit:?}");
     let (noticed, limit) = inactive(ErrorClearing::Any);
     assert!(noticed.is_none_or(|(at, _)| at > limit + ms(2000)), "{noticed:?}");
+}
+
+/// Both paths are silent and become inactive with their first error. T3-rtx then repeats the chunk on the path that carried it last, or on
+/// the other one.
+//= rfc9260#section-8.2
+#[test]
+fn dormant() {
+    for (choice, paths) in [("last", vec![0, 1, 1, 1]), ("next", vec![0, 1, 0, 1])] {
+        let mut config = era("rfc9260").with(|parameters| {
+            (parameters.heartbeat_interval, parameters.path_max_retrans) = (None, 0);
+            parameters.association_max_retrans = 20;
+        });
+        config.rules.choose("dormant", choice).expect("a rule");
+        config.timeout = PolicySpec::named("alternate");
+        let mut bench = Bench::confirmed(config, 2, ms(0));
+        bench.send(1, FULL);
+        bench.pass(ms(5500));
+        let took: Vec<u16> = bench.loads().iter().map(|load| load.1).collect();
+        assert_eq!(took, paths, "{choice}");
+    }
 }

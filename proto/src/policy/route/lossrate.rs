@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Ask, Choice, Route, best, instead_of};
+use super::{Ask, Choice, Eligible, Route, best, instead_of};
 use crate::path::PathView;
 use crate::policy::{Acked, PolicyError, PolicySpec};
 use crate::{Config, Duration, Time};
@@ -16,6 +16,7 @@ const POINTS: u64 = 32;
 
 #[derive(Clone, Debug)]
 struct LossRate {
+    eligible: Eligible,
     told: Option<Vec<f64>>,
     window: Duration,
     /// The bytes that each path had delivered and lost at these points, oldest first.
@@ -29,13 +30,14 @@ struct LossSample {
     lost: u64,
 }
 
-pub(in crate::policy) fn make(spec: &PolicySpec, _: &Config) -> Result<Box<dyn Route>, PolicyError> {
+pub(in crate::policy) fn make(spec: &PolicySpec, config: &Config) -> Result<Box<dyn Route>, PolicyError> {
     spec.allow(&["window", "rates"])?;
     let (window, told) = (spec.duration("window")?, spec.fractions("rates")?);
     if window.is_some() && told.is_some() {
         return Err(spec.refuse("give `window`, which measures the rates, or `rates`, which tells them"));
     }
-    Ok(Box::new(LossRate { told, window: window.unwrap_or(WINDOW), past: Vec::new() }))
+    let (eligible, window) = (Eligible::of(config), window.unwrap_or(WINDOW));
+    Ok(Box::new(LossRate { eligible, told, window, past: Vec::new() }))
 }
 
 impl LossRate {
@@ -53,7 +55,7 @@ impl LossRate {
 
 impl Route for LossRate {
     fn choose(&self, ask: &Ask, paths: &[PathView]) -> Choice {
-        let carrying = paths.iter().filter(|path| path.carries());
+        let carrying = paths.iter().filter(|path| self.eligible.admits(path));
         let chosen = best(ask.tie, carrying, |a, b| self.rate(b).total_cmp(&self.rate(a)));
         match (chosen, ask.last) {
             (Some(path), _) => Choice::Send(path.id),

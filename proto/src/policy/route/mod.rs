@@ -16,9 +16,10 @@ pub mod timeout_alternate;
 use std::cmp::Ordering;
 use std::fmt::Debug;
 
-use crate::Tsn;
 use crate::path::estimate::Needs;
 use crate::path::{PathId, PathState, PathView};
+use crate::rules::FailingPaths;
+use crate::{Config, Tsn};
 
 use super::window::{Acked, Loss};
 
@@ -159,6 +160,21 @@ fn confirmed_or(last: PathId, paths: &[PathView]) -> PathId {
     }
     let confirmed = paths.iter().filter(|p| p.confirmed());
     confirmed.min_by_key(|p| (!p.up, p.errors)).map_or(last, |p| p.id)
+}
+
+/// The paths that the policies `same` and `rtx-lossrate` name: those that work, and perhaps those that are potentially failed.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Eligible(FailingPaths);
+
+impl Eligible {
+    pub(super) fn of(config: &Config) -> Self {
+        Eligible(config.rules.failing_paths)
+    }
+
+    pub(super) fn admits(self, path: &PathView) -> bool {
+        let failing = self.0 == FailingPaths::Named && path.state == PathState::PotentiallyFailed && path.up;
+        path.carries() || failing
+    }
 }
 
 /// The first path after `last`, in cyclic order, that can carry data and is not `last`.

@@ -256,11 +256,11 @@ impl Outstanding {
         self.marked.iter().rev().find(on_path).copied()
     }
 
-    /// The lowest marked chunk above `point`, or the lowest of all, and its path.
-    pub(crate) fn lowest_marked_beyond(&self, point: Option<Tsn>) -> Option<(Tsn, PathId)> {
+    /// The path of the lowest marked chunk above `point`, or of the lowest of all, that was last sent on none of these paths.
+    pub(crate) fn lowest_marked_beyond(&self, point: Option<Tsn>, but: &[PathId]) -> Option<PathId> {
         let beyond = |tsn: &&Tsn| point.is_none_or(|point| tsn.after(point));
-        let tsn = *self.marked.iter().find(beyond)?;
-        self.get(tsn).map(|sent| (tsn, sent.path))
+        let path = |tsn| self.get(tsn).filter(|sent| sent.is_marked()).map(|sent| sent.path);
+        self.marked.iter().filter(beyond).filter_map(|tsn| path(*tsn)).find(|path| !but.contains(path))
     }
 
     /// The highest chunk in the ring that is not marked and was last sent on one of these paths.
@@ -332,10 +332,11 @@ impl Outstanding {
         if old != path && paths.get(old).earliest == Some(tsn) {
             self.renew_earliest(old, paths);
             let (flight, held, rto) = (paths.view(old).flight, paths.holds_t3(old), paths.view(old).rto);
+            let restarts = paths.restarts_t3_when_resent();
             let timers = &mut paths.get_mut(old).timers;
-            if !held {
+            if !held && restarts {
                 timers.set(Timer::T3, Time::NEVER);
-            } else if flight > 0 && timers[Timer::T3] != Time::NEVER {
+            } else if held && flight > 0 && timers[Timer::T3] != Time::NEVER {
                 timers.set(Timer::T3, now + rto);
             }
         }
@@ -372,10 +373,12 @@ impl Outstanding {
             self.lose_copies(path, paths);
         }
         let mut tsn = self.first;
+        let marks_again = paths.t3_marks_again();
         let view = paths.view_mut(path);
         for sent in &mut self.ring {
             if sent.path == path && sent.is_marked() {
                 sent.missing = 0;
+                sent.state = if marks_again { ChunkState::Marked(why) } else { sent.state };
             }
             if sent.path == path && sent.state == ChunkState::InFlight && !spared(tsn, sent) {
                 sent.state = ChunkState::Marked(why);
@@ -516,7 +519,7 @@ impl Outstanding {
             ChunkState::Acked | ChunkState::Abandoned => return None,
         }
         path.timed = path.timed.filter(|(timed, _)| *timed != tsn);
-        path.also_timed.retain(|(timed, _)| *timed != tsn);
+        path.forget_also_timed(tsn);
         for id in [Some(id), copied_on].into_iter().flatten() {
             self.gave_up_on(id, tsn, paths);
         }

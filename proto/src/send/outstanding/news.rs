@@ -190,6 +190,9 @@ impl Outstanding {
             if tally.earliest {
                 self.renew_earliest(id, paths);
             }
+            if paths.get(id).times_several() {
+                paths.get_mut(id).forget_timed_below(self.first);
+            }
         }
     }
 
@@ -299,8 +302,9 @@ fn acknowledge(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool
         RttSamples::Echoed(echo) if echo == Some(clock(sent.at)) => tally.rtt = Some(now.since(sent.at)),
         RttSamples::Echoed(_) => {}
         RttSamples::OneAtATime => {
-            if let Some((_, since)) = path.timed.take_if(|(timed, _)| *timed == tsn) {
-                tally.rtt = Some(now.since(since));
+            if path.timed.is_some_and(|(timed, _)| timed == tsn) {
+                let since = path.end_timing_of(by_gap);
+                path.tally.rtt = since.map(|since| now.since(since));
             }
         }
     }
@@ -308,8 +312,8 @@ fn acknowledge(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool
         hear_order(sent, tsn, now, paths, by_gap);
     }
     let path = paths.get(sent.path);
-    if !path.also_timed.is_empty() {
-        acknowledge_timed(sent.path, tsn, now, paths);
+    if path.times_several() {
+        acknowledge_timed(sent, tsn, now, paths, by_gap);
     }
 }
 
@@ -330,14 +334,13 @@ fn hear_order(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool)
 
 /// The same for a chunk that may be timed beside the one that is being timed (rule `rtt_on_cut`). Its measurement ends for another.
 #[cold]
-fn acknowledge_timed(id: PathId, tsn: Tsn, now: Time, paths: &mut Paths) {
-    let path = paths.get_mut(id);
-    let Some(at) = path.also_timed.iter().position(|(timed, _)| *timed == tsn) else { return };
-    let (_, since) = path.also_timed.remove(at);
-    paths.measure(id, now.since(since));
-    let path = paths.get_mut(id);
-    path.tally.also_timed = true;
-    path.time_another();
+fn acknowledge_timed(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool) {
+    let timed_out = sent.state == ChunkState::Marked(Why::Timeout);
+    let Some(since) = paths.get_mut(sent.path).end_timing_beside(tsn, by_gap) else { return };
+    if !timed_out {
+        paths.measure(sent.path, now.since(since));
+        paths.get_mut(sent.path).tally.also_timed = true;
+    }
 }
 
 /// A chunk that a Gap Ack Block had acknowledged is missing again. It is in flight as before, with one missing report or as many as it had.
