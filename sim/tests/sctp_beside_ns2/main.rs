@@ -1,0 +1,83 @@
+//! Era `ns2` beside ns-2's `Agent/SCTP`, the classes of its three cures, and `Agent/SCTP/CMT`. Each setting draws paths, buffers, limits,
+//! the packets that each path loses, and more (see `setting`). Every DATA chunk that ns-2 sends must leave here at the same time, to
+//! 10 µs, on the same path. Needs `ns`.
+//!
+//! Rates and delays are odd numbers, so that few events fall on the same moment. Where two do, such as the end of SACK.Delay and the arrival
+//! of the next packet, the rounding of ns-2's clock decides which comes first, and the setting may differ from there on.
+
+mod ours;
+mod setting;
+mod theirs;
+
+use std::process::Command;
+
+use ours::ours;
+use setting::Setting;
+use theirs::theirs;
+
+/// Random settings of each kind.
+const SETTINGS: u64 = 100;
+/// Times differ by at most this, in seconds: ns-2 prints them to a microsecond.
+const TOLERANCE: f64 = 1e-5;
+
+/// DATA chunks: seconds from the first, TSN from 1, path from 1.
+type Sent = Vec<(f64, u64, u8)>;
+
+fn since_the_first(mut sent: Sent) -> Sent {
+    let begun = sent.first().expect("data was sent").0;
+    sent.iter_mut().for_each(|(time, ..)| *time -= begun);
+    sent
+}
+
+/// Which chunk differs first, if one does, while ns-2 runs, which ends when all has arrived.
+fn difference(there: &Sent, here: &Sent) -> Option<usize> {
+    let same =
+        |a: &(f64, u64, u8), b: &(f64, u64, u8)| (a.1, a.2) == (b.1, b.2) && (a.0 - b.0).abs() <= TOLERANCE;
+    let differs = there.iter().zip(here).position(|(there, here)| !same(there, here));
+    differs.or((here.len() < there.len()).then_some(here.len()))
+}
+
+/// Compares the settings, of which at least `agree` must agree in every chunk. The trace of ns-2 has this name.
+fn compare(name: &str, agree: usize, of: impl Fn(u64) -> Setting) {
+    if Command::new("ns").arg("/dev/null").output().is_err() {
+        assert!(std::env::var("ANABRANCH_REQUIRE").as_deref() != Ok("all"), "skipped: there is no `ns`");
+        eprintln!("skipped: sctp_beside_ns2: there is no `ns`");
+        return;
+    }
+    let file = format!("anabranch-sctp-{}-{name}.tr", std::process::id());
+    let trace = std::env::temp_dir().join(file);
+    let mut differing = Vec::new();
+    let (mut chunks, mut ties) = (0, 0);
+    for number in 0..SETTINGS {
+        let setting = of(number);
+        let there = theirs(&setting, &trace);
+        chunks += there.len();
+        let (here, tie) = ours(&setting, &there);
+        let Some(at) = difference(&there, &here) else { continue };
+        let tied = tie.is_some_and(|tie| tie < there[at].0);
+        ties += usize::from(tied);
+        let name = setting.name();
+        let of = |sent: &Sent| sent.get(at).map_or("nothing".to_owned(), |sent| format!("{sent:?}"));
+        let (count, there, here) = (there.len(), of(&there), of(&here));
+        let after = if tied { ", after a tie" } else { "" };
+        differing.push(format!(
+            "setting {number}, {name}: chunk {at} of {count}: {there} there, {here} here{after}"
+        ));
+    }
+    let _ = std::fs::remove_file(&trace);
+    let agreeing = SETTINGS as usize - differing.len();
+    eprintln!(
+        "{agreeing} of {SETTINGS} settings agree in every chunk, {chunks} in all; {ties} part after a tie; the others: {differing:#?}"
+    );
+    assert!(agreeing >= agree, "{agreeing} of {SETTINGS} settings agree");
+}
+
+#[test]
+fn era_ns2_sends_what_ns2_sends() {
+    compare("plain", 98, setting::plain);
+}
+
+#[test]
+fn era_ns2_sends_what_ns2_sends_in_other_surroundings() {
+    compare("wide", 97, setting::wide);
+}
