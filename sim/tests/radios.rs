@@ -345,6 +345,12 @@ fn refused(text: &str, edits: &[&str]) -> (usize, String, String) {
 }
 
 #[test]
+fn the_default_of_control_rate_is_not_above_rate() {
+    let slow = scenario(&TEXT.replace("cw_min = 31", "rate = '1 Mbit/s'"), &[]);
+    assert_eq!(slow.channels[0].dcf.control_rate, 1_000_000);
+}
+
+#[test]
 fn what_cannot_be_is_refused_with_line_key_and_fix() {
     let replaced = |from: &str, to: &str| TEXT.replace(from, to);
     let two = format!("{TEXT}[[node]]\nname = 'n'\nat = ['300 m', '0 m']\nchannels = ['air']\n");
@@ -380,12 +386,6 @@ fn what_cannot_be_is_refused_with_line_key_and_fix() {
             "the units are mm, cm, m, km",
         ),
         (replaced("cw_min = 31", "rate = '3 Mbit/s'"), 7, "channel.air.dcf.rate", "1, 2, 5.5, 11 Mbit/s"),
-        (
-            replaced("cw_min = 31", "rate = '1 Mbit/s'"),
-            7,
-            "channel.air.dcf.rate",
-            "set control_rate = \"1 Mbit/s\"",
-        ),
         (
             replaced("cw_min = 31", "control_rate = '5.5 Mbit/s'"),
             7,

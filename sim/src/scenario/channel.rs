@@ -412,7 +412,7 @@ pub(super) const DCF_KEYS: &[Key<Dcf>] = &[
         name: "control_rate",
         takes: "rate",
         default: Default::Value("\"2 Mbit/s\""),
-        doc: "The rate of RTS, CTS and ACK frames; one of the rates of `timing`, and at most `rate` (IEEE 802.11 §9.6).",
+        doc: "The rate of RTS, CTS and ACK frames; one of the rates of `timing`, and at most `rate` (IEEE 802.11 §9.6). The default is `rate` if that is lower.",
         read: |dcf, at| at.rate().map(|rate| dcf.control_rate = rate),
     },
     Key {
@@ -480,6 +480,9 @@ pub(super) const DCF_KEYS: &[Key<Dcf>] = &[
 fn dcf(at: &At<'_>) -> Result<Dcf> {
     let mut dcf = Dcf::default();
     fill(&mut dcf, at, DCF_KEYS)?;
+    if at.get("control_rate").is_none() {
+        dcf.control_rate = dcf.control_rate.min(dcf.rate);
+    }
     let timing = dcf.timing.constants();
     if dcf.cw_min() > dcf.cw_max {
         let message = format!("`cw_min`, {}, is above `cw_max`, {}", dcf.cw_min(), dcf.cw_max);
@@ -497,11 +500,10 @@ fn dcf(at: &At<'_>) -> Result<Dcf> {
         }
     }
     if dcf.control_rate > dcf.rate {
-        let given = if at.get("control_rate").is_some() { "control_rate" } else { "rate" };
         let [control, rate] = [dcf.control_rate, dcf.rate].map(|rate| rate as f64 / 1e6);
         let message = format!("`control_rate`, {control} Mbit/s, is above `rate`, {rate} Mbit/s");
         let fix = format!("an ACK is not faster than its DATA: set control_rate = \"{rate} Mbit/s\"");
-        return Err(at.error_below(given, message).hint(fix));
+        return Err(at.error_below("control_rate", message).hint(fix));
     }
     Ok(dcf)
 }
