@@ -2,6 +2,8 @@
 
 mod blocked;
 mod buffers;
+mod marked;
+mod new_data;
 mod order;
 pub(crate) mod outstanding;
 mod partial;
@@ -22,25 +24,22 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
 use smallvec::SmallVec;
 
-use crate::mechanisms::{Bundling, FillPackets, WithoutRoom};
+use crate::mechanisms::{Bundling, WithoutRoom};
 use crate::notes::Notes;
-use crate::output::{Blocked, Limit, NoteKind, Statistics};
+use crate::output::{Limit, NoteKind, Statistics};
 use crate::path::estimate::Needs;
 use crate::path::{PathId, Paths};
-use crate::policy::{Ask, Choice, PolicyError, Why};
-use crate::rules::{NewData, ResendPath};
+use crate::policy::{Ask, PolicyError, Why};
+use crate::rules::ResendPath;
 use crate::send::outstanding::Outstanding;
 use crate::send::queue::SendQueue;
 use crate::wire::{Chunk, Packet};
 use crate::{Config, Policies, Ssn, Time, Tsn};
-use blocked::{BlockedClock, in_the_way};
+use blocked::BlockedClock;
 use buffers::Buffers;
 use recovery::Recoveries;
 use rights::{Ready, Rights};
-use routes::{Routes, unless_dormant};
-
-/// A packet with less room than this is not filled with a fragment of a message.
-const SMALLEST_CUT: u32 = 64;
+use routes::Routes;
 
 /// The sending half of an association.
 // What every packet needs stands first: see `Association`.
@@ -352,249 +351,5 @@ impl Sender {
             (_, None) => return self.send_new(load, budget, chunks, around),
         }
         load.ask.peer_window
-    }
-
-    /// A packet of marked chunks: one by a granted right, or as many as the room allows.
-    //= rfc9260#section-6.1
-    #[inline(always)]
-    fn retransmission(&mut self, budget: u32, around: &mut SendContext<'_>) -> Option<PacketPlan> {
-        let mut next = Some(self.outstanding.lowest_marked()?);
-        if !self.rights.may_retransmit_anywhere() {
-            return None;
-        }
-        around.paths.measure_room(true);
-        self.rights.open_granted(around.paths);
-        while let Some((tsn, why)) = next {
-            if let Some(load) = self.retransmission_of(tsn, why, budget, around) {
-                return Some(load);
-            }
-            next = self.looks_further.then(|| self.outstanding.marked_from(tsn.next())).flatten();
-        }
-        None
-    }
-
-    /// A packet that begins with this marked chunk, if the chunk may leave on the path that its route names.
-    #[inline(always)]
-    fn retransmission_of(
-        &mut self,
-        tsn: Tsn,
-        why: Why,
-        budget: u32,
-        around: &mut SendContext<'_>,
-    ) -> Option<PacketPlan> {
-        // A chunk from before the path MTU fell may be larger than any budget. It is sent alone.
-        let size = self.outstanding.get(tsn)?.size;
-        if size > budget && size <= around.paths.smallest_pmdcs() {
-            return None;
-        }
-        let ask = self.ask_again(tsn, why, around.paths)?;
-        let choice = match self.round {
-            Some(path) => Choice::Send(path),
-            None => self.routes.of(why).choose(&ask, around.paths.views()),
-        };
-        let Choice::Send(path) = unless_dormant(choice, why, around) else { return None };
-        let granted = self.rights.granted().is_some() || self.rights.granted_on(path);
-        let room = self.rights.may_retransmit() && around.paths.view(path).room > 0;
-        let sendable = around.paths.sends(path) && around.paths.view(path).confirmed();
-        if !sendable || !(granted || room) {
-            return None;
-        }
-        let limit = if granted { Limit::Granted } else { Limit::Window };
-        if let Some(reason) = around.notes.if_on(|| self.routes.of(why).reason(&ask, around.paths.views())) {
-            around.notes.add(around.now, || NoteKind::Route { path, tsn, reason });
-        }
-        Some(PacketPlan { path, why, limit, ask })
-    }
-
-    fn ask_again(&self, tsn: Tsn, why: Why, paths: &Paths) -> Option<Ask> {
-        let sent = self.outstanding.get(tsn)?;
-        Some(Ask {
-            why,
-            tsn,
-            size: sent.size,
-            stream: sent.data.stream,
-            last: Some(sent.path),
-            transmissions: sent.transmissions,
-            queued: self.queue.user_bytes(),
-            peer_window: self.peer_window(paths),
-            peer_buffer: self.buffers.peer,
-            tie: self.tie,
-            event: self.events,
-        })
-    }
-
-    /// Retransmits marked chunks, beginning with this one, as long as they fit the packet.
-    fn resend_from(
-        &mut self,
-        first: Tsn,
-        path: PathId,
-        mut budget: u32,
-        chunks: &mut SmallVec<[Chunk; 2]>,
-        around: &mut SendContext<'_>,
-    ) {
-        let mut from = first;
-        while let Some((tsn, why)) = self.outstanding.marked_from(from) {
-            let Some(size) = self.outstanding.get(tsn).map(|sent| sent.size) else { break };
-            from = tsn.next();
-            if tsn != first && self.same_path_only && !self.goes_by(path, tsn, why, around) {
-                continue;
-            }
-            if size > budget && !chunks.is_empty() {
-                self.outstanding.looked_at(tsn, path, around.paths);
-                break;
-            }
-            budget = budget.saturating_sub(size);
-            let data = self.outstanding.resend(tsn, path, around.paths, around.now);
-            around.notes.add(around.now, || NoteKind::Sent { path, tsn, size, why });
-            chunks.push(self.queue.chunk(data));
-        }
-        self.rights.retransmitted(path);
-        self.round = self.one_path.then_some(path);
-    }
-
-    /// Whether the route of this marked chunk names this path.
-    fn goes_by(&mut self, path: PathId, tsn: Tsn, why: Why, around: &SendContext<'_>) -> bool {
-        let Some(ask) = self.ask_again(tsn, why, around.paths) else { return false };
-        let choice = self.routes.of(why).choose(&ask, around.paths.views());
-        unless_dormant(choice, why, around) == Choice::Send(path)
-    }
-
-    /// A packet of new chunks, if marked chunks, windows, bursts and SSNs allow it. Otherwise records the obstacle.
-    #[inline(always)]
-    fn new_data(&mut self, budget: u32, around: &mut SendContext<'_>) -> Option<PacketPlan> {
-        let (stream, size) = self.queue.peek(around.paths.smallest_pmdcs())?;
-        if self.lacks_ssn() {
-            self.blocked.found(Blocked::Turn);
-            return None;
-        }
-        let window = self.measure(around);
-        let fits = u64::from(size) <= window;
-        let probing = !fits && self.may_probe(around.config);
-        if !fits && !probing {
-            self.blocked.found(Blocked::PeerWindow);
-            return None;
-        }
-        let why = if probing { Why::WindowProbe } else { Why::New };
-        let (choice, ask) = self.preferred((stream, size), why, window, around);
-        let allowed = (self.rights.may_send() || probing) && !self.waits_for_marked(around.config);
-        match choice {
-            Choice::Send(path) if allowed && size <= budget && around.paths.view(path).room > 0 => {
-                let limit = if probing { Limit::Granted } else { Limit::Window };
-                Some(PacketPlan { path, why, limit, ask })
-            }
-            _ => {
-                if let Choice::Send(path) = choice
-                    && fits
-                    && around.paths.view(path).room > 0
-                {
-                    self.rights.kept_back();
-                }
-                self.blocked.found(if fits { in_the_way(choice, around.paths) } else { Blocked::PeerWindow });
-                None
-            }
-        }
-    }
-
-    fn waits_for_marked(&mut self, config: &Config) -> bool {
-        let waits = config.rules.new_data == NewData::AfterMarked || self.rights.resumes();
-        waits && self.outstanding.lowest_marked().is_some()
-    }
-
-    /// Computes the room of each path for new data, and returns the peer's window.
-    #[inline(always)]
-    fn measure(&self, around: &mut SendContext<'_>) -> u64 {
-        let counted = around.paths.measure_room(false);
-        self.rights.limit_bursts(around.paths);
-        self.buffers.share(self.a_rwnd, around.paths);
-        self.a_rwnd.saturating_sub(counted - self.outstanding.copied())
-    }
-
-    /// The path that the route of new data names for the next chunk, with or without room, and the question. The room
-    /// was measured.
-    #[inline(always)]
-    fn preferred(
-        &self,
-        (stream, size): (u16, u32),
-        why: Why,
-        peer_window: u64,
-        around: &SendContext<'_>,
-    ) -> (Choice, Ask) {
-        let ask = self.ask_new((stream, size), why, peer_window);
-        let choice = self.routes.new.choose(&ask, around.paths.views());
-        (unless_dormant(choice, why, around), ask)
-    }
-
-    /// The question about the next new chunk.
-    #[inline(always)]
-    fn ask_new(&self, (stream, size): (u16, u32), why: Why, peer_window: u64) -> Ask {
-        Ask {
-            why,
-            tsn: self.outstanding.next_tsn(),
-            size,
-            stream,
-            last: None,
-            transmissions: 0,
-            queued: self.queue.user_bytes(),
-            peer_window,
-            peer_buffer: self.buffers.peer,
-            tie: self.tie,
-            event: self.events,
-        }
-    }
-
-    /// The path that new data would take now.
-    pub(crate) fn next_path(&self, around: &mut SendContext<'_>) -> Option<PathId> {
-        let size = around.paths.smallest_pmdcs();
-        let window = self.measure(around);
-        match self.preferred((0, size), Why::New, window, around).0 {
-            Choice::Send(path) => Some(path),
-            Choice::Wait => None,
-        }
-    }
-
-    /// Cuts new chunks from the queue, as many as fit the packet and the peer's window. Returns what they leave of that window.
-    #[inline(always)]
-    fn send_new(
-        &mut self,
-        load: &PacketPlan,
-        mut budget: u32,
-        chunks: &mut SmallVec<[Chunk; 2]>,
-        around: &mut SendContext<'_>,
-    ) -> u64 {
-        let fragment = around.paths.smallest_pmdcs();
-        let mut window = load.ask.peer_window;
-        let (path, why, now) = (load.path, load.why, around.now);
-        let probing = why == Why::WindowProbe;
-        let fills = around.config.mechanisms.fill_packets == FillPackets::On;
-        let mut next = Some(load.ask.size);
-        while let Some(mut size) = next {
-            let mut limit = fragment;
-            if fills && size > budget && budget >= SMALLEST_CUT && self.queue.is_cut(fragment) {
-                limit = budget & !3;
-                size = limit;
-            }
-            if size > budget || (u64::from(size) > window && !probing) {
-                break;
-            }
-            let tsn = self.outstanding.next_tsn();
-            let Some(data) = self.queue.take(limit, tsn) else { break };
-            budget -= size;
-            window = window.saturating_sub(u64::from(size));
-            let data = self.outstanding.push(data, size, path, around.paths, now);
-            let chunk = self.queue.chunk(data.clone());
-            debug_assert_eq!(chunk.padded_size() as u32, size);
-            chunks.push(chunk);
-            around.notes.add(now, || NoteKind::Sent { path, tsn, size, why });
-            if probing {
-                self.probe_sent(around);
-                break;
-            }
-            // Nothing fits into a packet that is full.
-            let more = budget > 0 && !self.lacks_ssn();
-            next = if more { self.queue.peek(fragment).map(|(_, size)| size) } else { None };
-        }
-        self.in_use = path;
-        self.rights.sent_new(path);
-        window
     }
 }

@@ -1,12 +1,15 @@
 //! Outputs of an endpoint other than packets (events, reasons, notes, messages), and its inputs.
 
-use bytes::{Bytes, BytesMut};
-use smallvec::SmallVec;
+mod message;
+mod note;
+
+pub use message::{Delivery, Discarded, Message, Reliability};
+pub use note::{Blocked, Note, NoteKind};
 
 use crate::path::{PathId, PathState};
 use crate::policy::Why;
 use crate::wire::{Address, Cause, Packet, Quoted};
-use crate::{Duration, Time, Tsn};
+use crate::{Duration, Time};
 
 /// Identifies an association of an endpoint. The endpoint never gives two associations the same id: the low 32 bits
 /// are the place where it keeps the association, and the high 32 bits count the earlier associations in that place.
@@ -281,104 +284,6 @@ pub enum LostReason {
     NotAuthenticated,
 }
 
-/// A user message to send.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Message {
-    /// The stream.
-    pub stream: u16,
-    /// Payload protocol identifier.
-    pub ppid: u32,
-    /// Whether the message is unordered.
-    pub unordered: bool,
-    /// Whether the peer is asked to acknowledge the message without delay: the I bit of its last chunk (RFC 9260
-    /// §6.1).
-    pub immediate: bool,
-    /// The user data; at least one byte.
-    pub payload: Bytes,
-    /// When the message is abandoned. Treated as `Full` unless both ends have agreed on partial reliability.
-    pub reliability: Reliability,
-}
-
-/// How long a message is worth sending (RFC 3758 §4.1, RFC 7496 §3).
-#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub enum Reliability {
-    /// The message is kept until it is acknowledged.
-    #[default]
-    Full,
-    /// The message is abandoned this many milliseconds after the send call.
-    Lifetime(u32),
-    /// The message is abandoned when one of its chunks would need more than this many retransmissions.
-    Retransmissions(u32),
-    /// The message is abandoned when the send buffer has no room for a message of higher priority (a lower number, or
-    /// another kind of reliability). Messages with the highest number are abandoned first, and only messages of which
-    /// nothing was sent.
-    Priority(u32),
-}
-
-/// Messages that arrived and were discarded: see [`Endpoint::discard`](crate::Endpoint::discard).
-#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub struct Discarded {
-    /// How many messages.
-    pub messages: u64,
-    /// Bytes of user data.
-    pub bytes: u64,
-}
-
-impl Discarded {
-    /// Adds a message with this number of bytes.
-    pub(crate) fn add(&mut self, bytes: usize) {
-        self.messages += 1;
-        self.bytes += bytes as u64;
-    }
-}
-
-/// A user message received, or a part of one that does not fit the receive buffer.
-///
-/// Parts of one message are delivered in order. Messages and parts of other streams may come between them, and on the
-/// same stream unordered messages and their parts: `message` tells to which message a part belongs. Two ordered
-/// messages of one stream are never mixed: the second begins after the first is complete or abandoned.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Delivery {
-    /// The stream.
-    pub stream: u16,
-    /// Payload protocol identifier.
-    pub ppid: u32,
-    /// Whether it was sent unordered.
-    pub unordered: bool,
-    /// The number of the message within its association. All parts of a message have the same number, and no other
-    /// message has it.
-    pub message: u64,
-    /// Whether this is the end of the message; else more parts follow.
-    pub complete: bool,
-    /// Whether the sender abandoned the message after a part of it was delivered. Nothing more of it follows, and
-    /// this delivery is empty.
-    pub abandoned: bool,
-    /// The user data in order, one piece for each chunk.
-    pub pieces: SmallVec<[Bytes; 1]>,
-}
-
-impl Delivery {
-    /// Bytes of user data.
-    pub fn len(&self) -> usize {
-        self.pieces.iter().map(Bytes::len).sum()
-    }
-
-    /// Whether there are none: only if the message was abandoned.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The user data in one piece. It is copied only if it arrived in several chunks.
-    pub fn into_bytes(mut self) -> Bytes {
-        if self.pieces.len() == 1 {
-            return self.pieces.remove(0);
-        }
-        let mut whole = BytesMut::with_capacity(self.len());
-        self.pieces.iter().for_each(|piece| whole.extend_from_slice(piece));
-        whole.freeze()
-    }
-}
-
 /// Why a send call was refused. The message is returned.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SendError {
@@ -402,170 +307,6 @@ pub enum Refused {
     /// An association with this peer already exists.
     #[error("there is an association with this peer already")]
     Exists,
-}
-
-/// A detail; see [`NoteKind`].
-#[derive(Clone, PartialEq, Debug)]
-pub struct Note {
-    /// The association.
-    pub association: AssociationId,
-    /// The time.
-    pub at: Time,
-    /// The detail.
-    pub kind: NoteKind,
-}
-
-/// The kinds of notes, from which series, marks and explanations are made. All sizes are in bytes.
-#[derive(Clone, PartialEq, Debug)]
-pub enum NoteKind {
-    /// The window of a path or the bytes in flight on it have changed.
-    Window {
-        /// The path.
-        path: PathId,
-        /// Its congestion window.
-        cwnd: u64,
-        /// Its slow-start threshold.
-        ssthresh: u64,
-        /// Bytes in flight, without marked chunks.
-        flight: u64,
-        /// Bytes marked for retransmission.
-        marked: u64,
-    },
-    /// A path's retransmission timeout has changed.
-    Rto {
-        /// The path.
-        path: PathId,
-        /// The timeout.
-        rto: Duration,
-        /// Smoothed round-trip time, if measured.
-        srtt: Option<Duration>,
-    },
-    /// The peer's window, as the sender sees it, has changed.
-    PeerWindow {
-        /// Bytes that may be sent in addition to those in flight.
-        bytes: u64,
-    },
-    /// A DATA chunk is sent.
-    Sent {
-        /// The path.
-        path: PathId,
-        /// Its TSN.
-        tsn: Tsn,
-        /// Bytes of the chunk.
-        size: u32,
-        /// The reason.
-        why: Why,
-    },
-    /// A new chunk is sent alone in a packet, and nothing is marked. It stands for `Sent`, `Window` and `PeerWindow`, and is made only
-    /// if notes are [kept](crate::Noting::Kept).
-    SentAlone {
-        /// The path.
-        path: PathId,
-        /// Its TSN.
-        tsn: Tsn,
-        /// Bytes of the chunk.
-        size: u32,
-        /// The congestion window of the path.
-        cwnd: u64,
-        /// Its slow-start threshold.
-        ssthresh: u64,
-        /// Bytes in flight on it.
-        flight: u64,
-        /// Bytes that may be sent in addition to those in flight.
-        peer_window: u64,
-    },
-    /// A SACK acknowledged chunks of one path in order, and nothing else was in it. It stands for `Acked`, `Window` and `PeerWindow`,
-    /// and is made only if notes are [kept](crate::Noting::Kept).
-    AckedAlone {
-        /// The path.
-        path: PathId,
-        /// The Cumulative TSN Ack Point.
-        cumulative: Tsn,
-        /// The congestion window of the path.
-        cwnd: u64,
-        /// Its slow-start threshold.
-        ssthresh: u64,
-        /// Bytes in flight on it.
-        flight: u64,
-        /// Bytes marked for retransmission on it.
-        marked: u64,
-        /// Bytes that may be sent in addition to those in flight.
-        peer_window: u64,
-    },
-    /// A chunk was found missing or timed out, and marked for retransmission.
-    Marked {
-        /// The path that carried it last.
-        path: PathId,
-        /// Its TSN.
-        tsn: Tsn,
-        /// The reason.
-        why: Why,
-    },
-    /// T3-rtx expired.
-    T3 {
-        /// The path.
-        path: PathId,
-    },
-    /// The route of a chunk that is sent again says why it names this path.
-    Route {
-        /// The path.
-        path: PathId,
-        /// Its TSN.
-        tsn: Tsn,
-        /// The reason, in words.
-        reason: &'static str,
-    },
-    /// T3-rtx of a path was started, restarted or stopped.
-    Timer {
-        /// The path.
-        path: PathId,
-        /// When it expires; `None`: it is stopped.
-        expires: Option<Time>,
-    },
-    /// A missing report was counted.
-    MissingReport {
-        /// The TSN of the chunk.
-        tsn: Tsn,
-        /// Its number of missing reports.
-        count: u8,
-    },
-    /// The Cumulative TSN Ack Point has advanced.
-    Acked {
-        /// The new Cumulative TSN Ack Point.
-        cumulative: Tsn,
-    },
-    /// A new DATA chunk was received.
-    Received {
-        /// The path on which it arrived.
-        path: PathId,
-        /// Its TSN.
-        tsn: Tsn,
-        /// Bytes of the chunk.
-        size: u32,
-        /// The Cumulative TSN after it.
-        cumulative: Tsn,
-    },
-    /// The cause for which user data waits, or the path responsible for it, has changed.
-    Blocked {
-        /// The cause; `None`: user data does not wait.
-        cause: Option<Blocked>,
-        /// If a buffer at either end is full: the path that carried the lowest outstanding TSN last.
-        by: Option<PathId>,
-    },
-}
-
-/// Why user data waits.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Blocked {
-    /// The peer's window.
-    PeerWindow,
-    /// The send buffer is full, and everything in it was sent.
-    SendBuffer,
-    /// The congestion window of every usable path.
-    Window,
-    /// Another cause: chunks marked for retransmission go first, the event allowed no more packets, or a route waits
-    /// for a path.
-    Turn,
 }
 
 /// The statistics of an association.
