@@ -188,18 +188,15 @@ fn with_coins(sends: &Sent, first: u32) -> Policies {
     }
     let (took, built_in) = (Arc::new(took), Policies::default());
     let mut policies = built_in.clone();
-    for name in ["rtx-ssthresh", "rtx-cwnd"] {
-        let (took, built_in) = (took.clone(), built_in.clone());
-        policies.add_route(name, move |spec: &PolicySpec, config: &Config| {
-            Ok(Box::new(CoinsOfNs2 { route: built_in.route(spec, config)?, took: took.clone() }))
-        });
-    }
+    policies.add_route("rtx-cwnd", move |spec: &PolicySpec, config: &Config| {
+        Ok(Box::new(CoinsOfNs2 { route: built_in.route(spec, config)?, took: took.clone() }))
+    });
     policies
 }
 
 /// What we send, and when the order of two events at the receiver first depended on the rounding of ns-2's clock: SACK.Delay ended as a
 /// packet arrived. The coins of ns-2's policies fall as it `sends` tell.
-pub fn ours(setting: &Setting, sends: &Sent) -> (Sent, Option<f64>) {
+pub(crate) fn ours(setting: &Setting, sends: &Sent) -> (Sent, Option<f64>) {
     let cmt = matches!(setting.class, Class::Cmt { .. });
     let timed =
         setting.outage.is_some() || setting.cross.is_some() || matches!(setting.load, Load::Chunks { .. });

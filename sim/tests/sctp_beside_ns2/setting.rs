@@ -3,31 +3,31 @@
 use anabranch_sim::stream_seed;
 
 /// ns-2's class and the keys of `[flow.sctp]` that stand for it; messages of `Timestamp` are smaller by the option.
-pub const CLASSES: [(&str, &str, u64); 4] = [
+pub(crate) const CLASSES: [(&str, &str, u64); 4] = [
     ("Agent/SCTP", "", 1468),
     ("Agent/SCTP/HbAfterRto", "heartbeat_after_timeout = true\n", 1468),
     ("Agent/SCTP/MultipleFastRtx", "fast_retransmissions = 'per-recovery'\n", 1468),
     ("Agent/SCTP/Timestamp", "timestamps = true\n", 1456),
 ];
 /// ns-2's `rtxToAlt_` 0, 1 and 2.
-pub const POLICIES: [&str; 3] = ["same", "alternate", "timeout-alternate"];
+pub(crate) const POLICIES: [&str; 3] = ["same", "alternate", "timeout-alternate"];
 /// ns-2's `eCmtRtxPolicy_` from 1 on.
-pub const CMT_POLICIES: [&str; 4] = ["same", "rtx-ssthresh", "rtx-lossrate", "rtx-cwnd"];
+pub(crate) const CMT_POLICIES: [&str; 4] = ["same", "rtx-ssthresh", "rtx-lossrate", "rtx-cwnd"];
 
 /// One of the disjoint paths.
 #[derive(Clone, Debug)]
-pub struct Link {
-    pub rate: u64,
+pub(crate) struct Link {
+    pub(crate) rate: u64,
     /// One way, in nanoseconds, of which both edges take 20 ms.
-    pub delay: u64,
+    pub(crate) delay: u64,
     /// DATA packets that are lost, counted from 1 among the packets after the handshake; and SACKs.
-    pub data_lost: Vec<u64>,
-    pub sacks_lost: Vec<u64>,
+    pub(crate) data_lost: Vec<u64>,
+    pub(crate) sacks_lost: Vec<u64>,
 }
 
 /// What decides about retransmissions.
 #[derive(Clone, Debug)]
-pub enum Class {
+pub(crate) enum Class {
     /// A class of [`CLASSES`] and a policy of [`POLICIES`].
     One { class: usize, policy: usize },
     /// `Agent/SCTP/CMT` and a policy of [`CMT_POLICIES`].
@@ -36,7 +36,7 @@ pub enum Class {
 
 /// What the application sends.
 #[derive(Clone, Debug)]
-pub enum Load {
+pub(crate) enum Load {
     /// So many bytes.
     Bytes(u64),
     /// Chunks of this size on so many streams, for seconds.
@@ -45,40 +45,40 @@ pub enum Load {
 
 /// All is lost on a path for a while.
 #[derive(Clone, Debug)]
-pub struct Outage {
+pub(crate) struct Outage {
     /// From 0.
-    pub path: usize,
+    pub(crate) path: usize,
     /// From the first DATA on.
-    pub begin_ms: u64,
-    pub end_ms: u64,
+    pub(crate) begin_ms: u64,
+    pub(crate) end_ms: u64,
 }
 
 /// Packets in a queue. It never fills, because full queues have many ties (docs/choices.md).
-pub const QUEUE: u64 = 1000;
+pub(crate) const QUEUE: u64 = 1000;
 
 /// The size of datagrams with headers, beside the flow. With it the rate is a whole number for the intervals below.
-pub const DATAGRAM: u64 = 1000;
+pub(crate) const DATAGRAM: u64 = 1000;
 
 #[derive(Clone, Debug)]
-pub struct Setting {
-    pub class: Class,
-    pub links: Vec<Link>,
-    pub receive_buffer: u64,
-    pub ssthresh: u64,
-    pub load: Load,
-    pub path_max_retrans: u64,
-    pub missing_reports: u64,
-    pub burst: bool,
-    pub delayed: bool,
-    pub sack_delay_ms: u64,
-    pub outage: Option<Outage>,
+pub(crate) struct Setting {
+    pub(crate) class: Class,
+    pub(crate) links: Vec<Link>,
+    pub(crate) receive_buffer: u64,
+    pub(crate) ssthresh: u64,
+    pub(crate) load: Load,
+    pub(crate) path_max_retrans: u64,
+    pub(crate) missing_reports: u64,
+    pub(crate) burst: bool,
+    pub(crate) delayed: bool,
+    pub(crate) sack_delay_ms: u64,
+    pub(crate) outage: Option<Outage>,
     /// The microseconds between two datagrams on the core of the first path, if there are any.
-    pub cross: Option<u64>,
+    pub(crate) cross: Option<u64>,
 }
 
 impl Setting {
     /// Bytes of a full DATA chunk.
-    pub fn chunk(&self) -> u64 {
+    pub(crate) fn chunk(&self) -> u64 {
         match (&self.load, &self.class) {
             (Load::Chunks { size, .. }, _) => *size,
             (Load::Bytes(_), Class::One { class, .. }) => CLASSES[*class].2,
@@ -86,7 +86,7 @@ impl Setting {
         }
     }
 
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         match self.class {
             Class::One { class, policy } => format!("{}, {}", CLASSES[class].0, POLICIES[policy]),
             Class::Cmt { policy, .. } => format!("Agent/SCTP/CMT, {}", CMT_POLICIES[policy]),
@@ -149,7 +149,7 @@ impl Draws {
 }
 
 /// Bulk transfers over two paths.
-pub fn plain(number: u64) -> Setting {
+pub(crate) fn plain(number: u64) -> Setting {
     let mut draw = Draws::of(format!("setting {number}"));
     let links = vec![
         draw.link(&[10_000_003, 5_000_002, 2_000_001, 1_000_000], &[5, 20, 50, 100]),
@@ -173,7 +173,7 @@ pub fn plain(number: u64) -> Setting {
 }
 
 /// The same in more surroundings: CMT, one path or three, outages, datagrams beside the flow, small chunks on streams.
-pub fn wide(number: u64) -> Setting {
+pub(crate) fn wide(number: u64) -> Setting {
     let mut draw = Draws::of(format!("wide {number}"));
     let mut links = vec![draw.link(&[10_000_003, 5_000_002, 2_000_001, 1_000_000], &[0, 5, 20, 50])];
     for _ in 1..draw.pick(&[1, 2, 2, 2, 3]) {
@@ -182,6 +182,7 @@ pub fn wide(number: u64) -> Setting {
     let cmt = links.len() > 1 && draw.one_in(2);
     let class = match cmt {
         true => Class::Cmt {
+            // `rtx-ssthresh` would toss a coin until the first loss.
             policy: draw.pick(&[0, 2, 3]),
             sfr: !draw.one_in(4),
             cuc: !draw.one_in(4),

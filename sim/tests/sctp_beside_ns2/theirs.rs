@@ -90,7 +90,7 @@ fn of_surroundings(setting: &Setting) -> Vec<(&'static str, String)> {
 }
 
 /// Runs ns-2 with the setting; its trace is written to this file.
-pub fn theirs(setting: &Setting, trace: &Path) -> Sent {
+pub(crate) fn theirs(setting: &Setting, trace: &Path) -> Sent {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cmt_drop_lists/droplist.tcl");
     let keys = [
         ("paths", setting.links.len().to_string()),
