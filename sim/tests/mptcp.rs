@@ -193,6 +193,24 @@ fn a_full_mesh_has_a_subflow_for_every_pair() {
     }
 }
 
+/// A phone with two networks, and a server with one address.
+#[test]
+fn each_interface_of_the_client_joins_a_server_with_one_address() {
+    let links: String = [("wifi", "s", "x", 10), ("lte", "s", "x", 10), ("access", "x", "r", 100)]
+        .iter()
+        .map(|(name, a, b, rate)| {
+            format!("[[link]]\nname = '{name}'\nbetween = ['{a}', '{b}']\nrate = '{rate} Mbit/s'\ndelay = '5 ms'\n{QUEUE}\n")
+        })
+        .collect();
+    let flow = "[[flow]]\nname = 'f'\nfrom = 's'\nto = 'r'\nprotocol = 'mptcp'\nsend = '5 MB'\n";
+    let text = format!("{links}{flow}");
+    let flow = result(&text).flows.remove(0);
+    has_all(&flow, 5_000_000, &text);
+    let names: Vec<_> = flow.paths.iter().map(|path| path.name.as_str()).collect();
+    assert_eq!(names, ["lte", "wifi"]);
+    assert!(flow.paths.iter().all(|path| path.chunks > 1000) && flow.goodput > 15e6, "{}", flow.goodput);
+}
+
 /// Two subflows through one link, beside one flow of TCP, 0.1 % random loss and room for all: coupled windows together
 /// take about what TCP takes, uncoupled ones twice that.
 #[test]

@@ -76,7 +76,6 @@ impl Mptcp {
             penalise: self.penalise,
             reinject_on_timeout: self.reinject_on_timeout,
             pf_max_retrans: self.pf_max_retrans,
-            path_manager: self.path_manager,
             backup: self.backup.clone(),
             priorities: self.priorities.clone(),
             server_multipath: self.server_multipath,

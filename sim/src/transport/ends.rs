@@ -2,7 +2,7 @@
 
 use crate::error::RunError;
 use crate::network::{DirectionId, Network, shorter};
-use crate::scenario::Flow;
+use crate::scenario::{Flow, Transport};
 
 /// The interfaces of a flow's two ends and the paths between them.
 ///
@@ -28,14 +28,18 @@ impl Ends {
     pub(crate) fn new(network: &Network, flow: &Flow) -> Result<Self, RunError> {
         let grid = Grid::new(network, flow)?;
         let all_pairs = flow.all_pairs();
-        let mut pairs = if all_pairs { grid.all() } else { grid.matching(None) };
+        let matching = |asked| match flow.transport {
+            Transport::Mptcp(_) => grid.with_each_client(grid.matching(asked)),
+            _ => grid.matching(asked),
+        };
+        let mut pairs = if all_pairs { grid.all() } else { matching(None) };
         let mut primary = None;
         if let Some(name) = flow.primary() {
             let mut found = grid.named(&pairs, name);
             if found.is_none() && !all_pairs {
                 // "first/last" may require another pairing than the default.
                 let asked = grid.all().into_iter().find(|pair| grid.full_name(*pair) == *name);
-                let pairing = grid.matching(asked);
+                let pairing = matching(asked);
                 found = asked.filter(|pair| pairing.contains(pair));
                 pairs = if found.is_some() { pairing } else { pairs };
             }
@@ -123,6 +127,20 @@ impl<'a> Grid<'a> {
         pairs
     }
 
+    /// These pairs, and for each interface of the client that is in none of them a pair with the nearest interface of the
+    /// server: a client of Multipath TCP joins from each of its interfaces, also to a server with one address.
+    fn with_each_client(&self, mut pairs: Vec<Pair>) -> Vec<Pair> {
+        for client in 0..self.client.len() {
+            if pairs.iter().all(|pair| pair.0 != client) {
+                let candidates = (0..self.server.len()).map(|server| (client, server));
+                let routes = candidates.filter_map(|pair| Some((self.route(pair)?, pair)));
+                pairs.extend(routes.min_by(|(a, _), (b, _)| shorter(a, b)).map(|(_, pair)| pair));
+            }
+        }
+        pairs.sort_unstable();
+        pairs
+    }
+
     fn first_link(&self, (client, _): Pair) -> &str {
         self.network.medium(self.client[client])
     }
@@ -184,7 +202,7 @@ fn in_order(leading: impl Iterator<Item = usize>, count: usize) -> Vec<usize> {
 mod tests {
     use super::*;
     use crate::network::tests::{PAPER, network};
-    use crate::scenario::{Sctp, Transport};
+    use crate::scenario::{Mptcp, Sctp};
     use crate::tests::flow;
 
     fn ends(links: &[(&str, &str, &str)], primary: Option<&str>, all_pairs: bool) -> Result<Ends, RunError> {
@@ -267,6 +285,19 @@ mod tests {
         let ends = ends(&links, None, false).unwrap();
         assert_eq!(links_of(&network, &ends.client), ["a", "direct"]);
         assert_eq!(links_of(&network, &ends.server), ["b", "direct", "z"]);
+    }
+
+    #[test]
+    fn multipath_tcp_joins_from_each_interface() {
+        let links = [("wifi", "s", "x"), ("lte", "s", "x"), ("access", "x", "r")];
+        let network = network(&links);
+        let paths = |transport, name: &str| {
+            let ends = Ends::new(&network, &Flow { transport, ..flow(name, "s", "r") }).expect("a route");
+            path_names(&ends).into_iter().map(str::to_owned).collect::<Vec<_>>()
+        };
+        let primary = Mptcp { primary: Some("wifi".to_owned()), ..Mptcp::default() };
+        assert_eq!(paths(Transport::Mptcp(Box::new(primary)), "m"), ["wifi", "lte"]);
+        assert_eq!(paths(Transport::Sctp(Box::default()), "s"), ["lte"]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use anabranch_proto::wire::Address;
 use anabranch_proto::{Config, Duration, PathId, PathState, PathView, Policies, RtoAverage, Time};
 
 use super::agent::MptcpAgent;
-use super::config::{MptcpConfig, PathManager};
+use super::config::MptcpConfig;
 use super::connection::Connection;
 use super::keys::Keys;
 use super::option::DATA_OPTION;
@@ -32,7 +32,7 @@ pub(crate) fn agents(
     first: usize,
 ) -> Result<[MptcpAgent; 2], RunError> {
     let config = config(site, mptcp);
-    let pairs = pairs(site, &config);
+    let pairs = pairs(site);
     let mut places = [Vec::new(), Vec::new()];
     let addresses = site.addresses(0);
     for &(client, server) in &pairs {
@@ -75,8 +75,7 @@ pub(crate) fn check(site: &Site<'_>, mptcp: &Mptcp, policies: &Policies) -> Resu
     let config = config(site, mptcp);
     let most = largest_segment(site);
     let refused = |key, why| Err(RunError::Value { item: Item::Flow(site.flow.name.clone()), key, why });
-    let known =
-        |path: &String| pairs(site, &config).iter().any(|(c, s)| site.ends.name(*c, *s) == path.as_str());
+    let known = |path: &String| pairs(site).iter().any(|(c, s)| site.ends.name(*c, *s) == path.as_str());
     match () {
         () if most < 1 => {
             refused("mtu", "no segment with the options of Multipath TCP fits the MTU of every link")
@@ -117,15 +116,11 @@ fn config(site: &Site<'_>, mptcp: &Mptcp) -> MptcpConfig {
 }
 
 /// Pairs of interface positions, by path. The first pair starts the connection.
-fn pairs(site: &Site<'_>, config: &MptcpConfig) -> Vec<(usize, usize)> {
+fn pairs(site: &Site<'_>) -> Vec<(usize, usize)> {
     let ends = &site.ends;
     let mut pairs = ends.paths.clone();
     let first = ends.primary.and_then(|primary| pairs.iter().position(|pair| *pair == primary));
     pairs.swap(0, first.unwrap_or(0));
-    if config.path_manager == PathManager::OnePerInterface {
-        let mut used = Vec::new();
-        pairs.retain(|(client, _)| !used.contains(client) && (used.push(*client), true).1);
-    }
     pairs.truncate(MOST_SUBFLOWS);
     pairs
 }

@@ -23,8 +23,6 @@ pub struct MptcpConfig {
     pub reinject_on_timeout: bool,
     /// The number of consecutive timeouts after which a subflow is no longer used while others work. `None`: no limit.
     pub pf_max_retrans: Option<u32>,
-    /// Which pairs of addresses get a subflow.
-    pub path_manager: PathManager,
     /// The names of the paths that are backups from the beginning.
     pub backup: Vec<String>,
     /// When the receiver changes the priority of a path.
