@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use super::*;
+use crate::LocalAddress;
 use crate::{Event, Output};
 
 fn address(host: u8) -> Address {
