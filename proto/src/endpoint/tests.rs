@@ -3,8 +3,7 @@
 use std::net::IpAddr;
 
 use super::*;
-use crate::LocalAddress;
-use crate::{Event, Output};
+use crate::{Event, LocalAddress, Output};
 
 fn address(host: u8) -> Address {
     Address::ip(IpAddr::V4([10, 0, 0, host].into()))
