@@ -410,10 +410,10 @@ impl Paths {
         }
     }
 
-    /// Whether chunks of this path measure round-trip times one at a time, and say nothing about the order of arrival.
-    pub(crate) fn times_one(&self, id: PathId) -> bool {
+    /// Whether of the chunks of this path before `end` one at most is being timed, and none says anything about the order of arrival.
+    pub(crate) fn times_one(&self, id: PathId, end: Tsn) -> bool {
         let path = self.get(id);
-        self.samples == RttSamples::OneAtATime && path.rack.is_none() && !path.times_several()
+        self.samples == RttSamples::OneAtATime && path.rack.is_none() && !path.also_times_before(end)
     }
 
     /// Bytes in flight on all paths, counted by the rule `in_flight`.

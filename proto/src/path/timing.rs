@@ -14,6 +14,12 @@ impl Path {
         !self.also_timed.is_empty()
     }
 
+    /// The same for chunks before this one.
+    #[inline(always)]
+    pub(super) fn also_times_before(&self, end: Tsn) -> bool {
+        self.also_timed.iter().any(|(timed, _)| timed.before(end))
+    }
+
     fn suspends(&self) -> bool {
         self.rtt_on_cut == RttOnCut::Suspend
     }

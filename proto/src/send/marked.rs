@@ -49,7 +49,9 @@ impl Sender {
             Some(path) => Choice::Send(path),
             None => self.routes.of(why).choose(&ask, around.paths.views()),
         };
-        let Choice::Send(path) = unless_dormant(choice, why, around) else { return None };
+        let Choice::Send(path) = unless_dormant(choice, why, around.config, around.paths) else {
+            return None;
+        };
         let granted = self.rights.granted().is_some() || self.rights.granted_on(path);
         let room = self.rights.may_retransmit() && around.paths.view(path).room > 0;
         let sendable = around.paths.sends(path) && around.paths.view(path).confirmed();
@@ -113,6 +115,6 @@ impl Sender {
     fn goes_by(&mut self, path: PathId, tsn: Tsn, why: Why, around: &SendContext<'_>) -> bool {
         let Some(ask) = self.ask_again(tsn, why, around.paths) else { return false };
         let choice = self.routes.of(why).choose(&ask, around.paths.views());
-        unless_dormant(choice, why, around) == Choice::Send(path)
+        unless_dormant(choice, why, around.config, around.paths) == Choice::Send(path)
     }
 }

@@ -79,7 +79,7 @@ impl Sender {
     ) -> (Choice, Ask) {
         let ask = self.ask_new((stream, size), why, peer_window);
         let choice = self.routes.new.choose(&ask, around.paths.views());
-        (unless_dormant(choice, why, around), ask)
+        (unless_dormant(choice, why, around.config, around.paths), ask)
     }
 
     /// The question about the next new chunk.

@@ -1,6 +1,6 @@
 //! The three routes of an association.
 
-use super::SendContext;
+use crate::path::Paths;
 use crate::path::estimate::Needs;
 use crate::policy::{Choice, PolicyError, Route, Why};
 use crate::{Config, Policies};
@@ -40,9 +40,8 @@ impl Routes {
 /// If every path is inactive, the path with the fewest errors replaces any path that a route names. Without
 /// potentially failed paths, the route's choice stands, or retransmissions take the next path (rule `dormant`).
 //= rfc7829#section-4.1
-#[inline]
-pub(super) fn unless_dormant(choice: Choice, why: Why, around: &SendContext<'_>) -> Choice {
-    let (config, paths) = (around.config, &*around.paths);
+#[inline(always)]
+pub(super) fn unless_dormant(choice: Choice, why: Why, config: &Config, paths: &Paths) -> Choice {
     match choice {
         Choice::Send(path) if config.pf_max_retrans.is_some() => {
             Choice::Send(paths.fewest_errors(path).unwrap_or(path))

@@ -129,14 +129,15 @@ impl Outstanding {
             user_bytes += sent.data.payload.len() as u64;
             sent.path == id && sent.is_plain()
         };
-        if !paths.times_one(id) || !self.ring.range(..covered).all(plain) {
+        let end = self.first.plus(covered as u32);
+        if !paths.times_one(id, end) || !self.ring.range(..covered).all(plain) {
             return None;
         }
         for _ in 0..covered {
             self.ring.pop_front();
         }
         let first = self.first;
-        self.first = first.plus(covered as u32);
+        self.first = end;
         let last = self.point();
         self.user_bytes -= user_bytes;
         self.newest_yet = Some(last);
