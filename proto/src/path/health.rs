@@ -30,7 +30,7 @@ pub(crate) struct Health {
     pub(crate) used: Time,
     /// How long the path must be idle before its next heartbeat.
     pub(crate) period: Duration,
-    /// The heartbeat that is to be sent.
+    /// Whether a heartbeat is to be sent, and when.
     pub(crate) wanted: Wanted,
     /// Since when a heartbeat waits because of HB.Max.Burst; `NEVER` if none does.
     pub(crate) deferred: Time,
@@ -46,7 +46,7 @@ pub(crate) struct Health {
     pub(crate) refused: bool,
 }
 
-/// Whether a heartbeat is to be sent.
+/// When a heartbeat is to be sent, if one is.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Wanted {
     No,

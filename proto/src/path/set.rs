@@ -410,7 +410,7 @@ impl Paths {
         }
     }
 
-    /// Whether of the chunks of this path before `end` one at most is being timed, and none says anything about the order of arrival.
+    /// Whether at most one chunk of this path before `end` is being timed, and no chunk says anything about the order of arrival.
     pub(crate) fn times_one(&self, id: PathId, end: Tsn) -> bool {
         let path = self.get(id);
         self.samples == RttSamples::OneAtATime && path.rack.is_none() && !path.also_times_before(end)
