@@ -137,12 +137,7 @@ impl RtoAverage {
 
 impl PathView {
     /// The facts of a path between these addresses (local, remote) on which nothing was sent yet. It is not confirmed, and its windows are zero.
-    pub(crate) fn unused(
-        id: PathId,
-        (local, remote): (Address, Address),
-        now: Time,
-        rto_initial: Duration,
-    ) -> Self {
+    pub fn unused(id: PathId, (local, remote): (Address, Address), now: Time, rto_initial: Duration) -> Self {
         PathView {
             id,
             local,

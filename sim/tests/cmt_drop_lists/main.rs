@@ -6,17 +6,19 @@
 //! at random afterwards. Those of `asap` have the policy RTX-ASAP, which tosses coins: they fall as in ns-2. `replay.py` runs ns-2
 //! with all settings again.
 
+#[path = "../coins_of_ns2/mod.rs"]
+mod coins_of_ns2;
+
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
-use std::sync::Arc;
 
-use anabranch_proto::policy::{Ask, Choice, PathView, PolicySpec, Route};
 use anabranch_proto::wire::Chunk;
-use anabranch_proto::{Config, Policies, Time};
+use anabranch_proto::{Policies, Time};
 use anabranch_sim::scenario::Document;
 use anabranch_sim::trace::{Names, Observer, Record, Side};
 use anabranch_sim::{RunOptions, run};
+use coins_of_ns2::with_coins;
 
 /// Times are printed to 1 µs; so much may they differ.
 const TOLERANCE: f64 = 5e-6;
@@ -185,42 +187,6 @@ fn simulate(text: &str, policies: Policies) -> Watch {
     watch
 }
 
-/// A route whose coins fall as in ns-2: of the paths that it could draw, it takes the one that ns-2 took for the same
-/// transmission of the same chunk.
-#[derive(Clone, Debug)]
-struct CoinsOfNs2 {
-    route: Box<dyn Route>,
-    /// The paths of all transmissions of a chunk.
-    took: Arc<BTreeMap<u32, Vec<u8>>>,
-}
-
-impl Route for CoinsOfNs2 {
-    fn choose(&self, ask: &Ask, paths: &[PathView]) -> Choice {
-        let took = self.took.get(&ask.tsn.0).and_then(|paths| paths.get(ask.transmissions as usize));
-        let drawn = |tie| self.route.choose(&Ask { tie, ..*ask }, paths);
-        // Paths are in the order of their numbers.
-        let as_ns2 = |choice: &Choice| match choice {
-            Choice::Send(path) => took.is_some_and(|took| paths[usize::from(*took) - 1].id == *path),
-            Choice::Wait => false,
-        };
-        [0, 1].map(drawn).into_iter().find(as_ns2).unwrap_or_else(|| drawn(0))
-    }
-}
-
-/// The policies, with ns-2's coins for `rtx-asap`. Chunks count from `first`.
-fn with_coins(sends: &[Sent], first: u32) -> Policies {
-    let mut took: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
-    for sent in sends {
-        took.entry(first.wrapping_add(sent.tsn - 1)).or_default().push(sent.path);
-    }
-    let (took, built_in) = (Arc::new(took), Policies::default());
-    let mut policies = built_in.clone();
-    policies.add_route("rtx-asap", move |spec: &PolicySpec, config: &Config| {
-        Ok(Box::new(CoinsOfNs2 { route: built_in.route(spec, config)?, took: took.clone() }))
-    });
-    policies
-}
-
 /// What we send in a setting, from the first DATA packet on.
 fn ours(setting: &Setting, theirs: &[Sent]) -> Vec<Sent> {
     let mut lossless = setting.clone();
@@ -230,7 +196,7 @@ fn ours(setting: &Setting, theirs: &[Sent]) -> Vec<Sent> {
     let probe = simulate(&document(&lossless, [Before::default(); 2], 0.0), Policies::default());
     let (first, tsn, _) = probe.sent[0];
     let text = document(setting, probe.before, first.as_secs_f64());
-    let watch = simulate(&text, with_coins(theirs, tsn));
+    let watch = simulate(&text, with_coins("rtx-asap", theirs.iter().map(|sent| (sent.tsn, sent.path)), tsn));
     let done: f64 = setting["done"].parse().unwrap();
     let sent = watch.sent.iter().map(|&(at, tsn, path)| Sent {
         time: at.since(first).as_secs_f64(),

@@ -5,6 +5,8 @@
 //! Rates and delays are odd numbers, so that few events fall on the same moment. Where two do, such as the end of SACK.Delay and the arrival
 //! of the next packet, the rounding of ns-2's clock decides which comes first, and the setting may differ from there on.
 
+#[path = "../coins_of_ns2/mod.rs"]
+mod coins_of_ns2;
 mod ours;
 mod setting;
 mod theirs;

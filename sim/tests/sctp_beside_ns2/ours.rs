@@ -1,16 +1,14 @@
 //! What we send.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::Arc;
 
-use anabranch_proto::policy::{Ask, Choice, PathView, PolicySpec, Route};
 use anabranch_proto::wire::Chunk;
-use anabranch_proto::{Config, Policies, Time};
+use anabranch_proto::{Policies, Time};
 use anabranch_sim::scenario::Document;
 use anabranch_sim::trace::{Detail, Names, Observer, Record, Side};
 use anabranch_sim::{RunOptions, run};
 
+use crate::coins_of_ns2::with_coins;
 use crate::setting::{CLASSES, CMT_POLICIES, Class, DATAGRAM, Load, POLICIES, QUEUE, Setting};
 use crate::{Sent, since_the_first};
 
@@ -158,42 +156,6 @@ fn simulate(text: &str, policies: Policies) -> Seen {
     seen
 }
 
-/// A route whose coins fall as in ns-2: of the paths that it could draw, it takes the one that ns-2 took for the same
-/// transmission of the same chunk.
-#[derive(Clone, Debug)]
-struct CoinsOfNs2 {
-    route: Box<dyn Route>,
-    /// The paths of all transmissions of a chunk.
-    took: Arc<BTreeMap<u32, Vec<u8>>>,
-}
-
-impl Route for CoinsOfNs2 {
-    fn choose(&self, ask: &Ask, paths: &[PathView]) -> Choice {
-        let took = self.took.get(&ask.tsn.0).and_then(|paths| paths.get(ask.transmissions as usize));
-        let drawn = |tie| self.route.choose(&Ask { tie, ..*ask }, paths);
-        // Paths are in the order of their numbers.
-        let as_ns2 = |choice: &Choice| match choice {
-            Choice::Send(path) => took.is_some_and(|took| paths[usize::from(*took) - 1].id == *path),
-            Choice::Wait => false,
-        };
-        (0..6).map(drawn).find(as_ns2).unwrap_or_else(|| drawn(0))
-    }
-}
-
-/// The policies, with ns-2's coins. Chunks count from `first`.
-fn with_coins(sends: &Sent, first: u32) -> Policies {
-    let mut took: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
-    for (_, tsn, path) in sends {
-        took.entry(first.wrapping_add(*tsn as u32 - 1)).or_default().push(*path);
-    }
-    let (took, built_in) = (Arc::new(took), Policies::default());
-    let mut policies = built_in.clone();
-    policies.add_route("rtx-cwnd", move |spec: &PolicySpec, config: &Config| {
-        Ok(Box::new(CoinsOfNs2 { route: built_in.route(spec, config)?, took: took.clone() }))
-    });
-    policies
-}
-
 /// What we send, and when the order of two events at the receiver first depended on the rounding of ns-2's clock: SACK.Delay ended as a
 /// packet arrived. The coins of ns-2's policies fall as it `sends` tell.
 pub(crate) fn ours(setting: &Setting, sends: &Sent) -> (Sent, Option<f64>) {
@@ -206,7 +168,11 @@ pub(crate) fn ours(setting: &Setting, sends: &Sent) -> (Sent, Option<f64>) {
         let probe = simulate(&document(&until_first, first, 1.0), policies.clone());
         let (at, tsn) = probe.first.expect("data was sent");
         first = at;
-        policies = if cmt { with_coins(sends, tsn) } else { policies };
+        policies = if cmt {
+            with_coins("rtx-cwnd", sends.iter().map(|(_, tsn, path)| (*tsn as u32, *path)), tsn)
+        } else {
+            policies
+        };
     }
     let last = sends.last().expect("data was sent").0;
     let seen = simulate(&document(setting, first, last), policies);

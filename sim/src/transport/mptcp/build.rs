@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use anabranch_proto::control::window::MakePath;
 use anabranch_proto::wire::Address;
-use anabranch_proto::{Config, Duration, PathId, PathState, PathView, Policies, RtoAverage, Time};
+use anabranch_proto::{Config, Duration, PathId, PathView, Policies, Time};
 
 use super::agent::MptcpAgent;
 use super::config::MptcpConfig;
@@ -199,37 +199,12 @@ fn setup(config: &MptcpConfig, pairs: &[(usize, usize)], places: &[Place], is_cl
 
 /// The initial facts of a path.
 fn view(path: usize, place: &Place, config: &MptcpConfig) -> PathView {
+    let [local, remote] = [place.from, place.to].map(|ip| Address { ip, udp: 0 });
     PathView {
-        id: PathId(path as u16),
-        local: Address { ip: place.from, udp: 0 },
-        remote: Address { ip: place.to, udp: 0 },
-        state: PathState::Unconfirmed,
-        up: true,
         primary: path == 0,
         pmdcs: config.tcp.segment_size,
         window: config.tcp.initial_window,
         ssthresh: u64::MAX,
-        flight: 0,
-        marked: 0,
-        room: 0,
-        srtt: None,
-        rttvar: Duration::ZERO,
-        min_rtt: None,
-        rto: config.tcp.rto_initial,
-        errors: 0,
-        delivered: 0,
-        lost: 0,
-        late: 0,
-        chunks: 0,
-        fast_retransmissions: 0,
-        timeout_retransmissions: 0,
-        reinjected: 0,
-        blocks: Duration::ZERO,
-        tail_probes: 0,
-        timeouts: 0,
-        heartbeats: 0,
-        heartbeats_answered: 0,
-        rto_average: RtoAverage::new(Time::ZERO, config.tcp.rto_initial),
-        estimates: None,
+        ..PathView::unused(PathId(path as u16), (local, remote), Time::ZERO, config.tcp.rto_initial)
     }
 }
