@@ -5,7 +5,7 @@ SHELL := bash
 
 # The steps of `test` stand in an order, whatever -j says.
 .NOTPARALLEL:
-.PHONY: run release reproduce test bench bench-instructions bench-growth bench-shell foreign hostile storm interop cuts advice advice-cuts soak fuzz mutants package format lint docs unit python notebooks wheel site
+.PHONY: run release reproduce test bench bench-instructions bench-growth bench-shell foreign hostile storm interop cuts advice advice-cuts soak fuzz mutants package format lint docs unit elsewhere python notebooks wheel site
 
 # What each retransmission policy does to a download over a fast path with a slow one beside it. The profile `quick` builds
 # in half the time of `release`, and shows what it builds.
@@ -95,6 +95,11 @@ fuzz:
 # cargo-mutants. A part of it: tests/mutants/run --shard 0/8
 mutants:
 	tests/mutants/run
+
+# Whether the program compiles for macOS and Windows, and whether a program for Windows, under wine, passes the packet scripts and computes
+# the same bits: a quarter of an hour.
+elsewhere:
+	tests/elsewhere/run
 
 # The Python package (docs/python.md): builds it into a virtual environment below target/, checks types and stubs, and tests it.
 python:

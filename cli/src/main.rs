@@ -1,5 +1,10 @@
 //! `anabranch`: run, compare and explain transport over several paths.
 
+#![cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, unused_imports, reason = "some parts serve only the commands that need Linux")
+)]
+
 mod advise;
 mod against;
 mod answers;
@@ -13,10 +18,13 @@ mod figure;
 mod figures;
 mod flat;
 mod lab;
+#[cfg(not(target_os = "linux"))]
+mod linux_only;
 mod map;
 mod merge;
 mod model;
 mod msc;
+#[cfg(target_os = "linux")]
 mod net;
 mod new_policy;
 mod output;
@@ -26,9 +34,11 @@ mod place;
 mod progress;
 mod reproduce;
 mod run;
+mod runtime;
 mod screen;
 mod script;
 mod shelf;
+#[cfg(target_os = "linux")]
 mod shell;
 mod simulate;
 mod summary;
@@ -42,6 +52,8 @@ mod why;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+#[cfg(not(target_os = "linux"))]
+use linux_only::{net, shell};
 
 /// Everything went well.
 const DONE: u8 = 0;

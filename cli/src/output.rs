@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt::{Display, Write as _};
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, StdoutLock, Write, stderr, stdout};
 
-use anabranch_net::{is_printable, printable};
+use anabranch_proto::{is_printable, printable};
 use anabranch_sim::scenario::ScenarioError;
 
 use crate::{DONE, FAILED, WRONG_INPUT};

@@ -39,7 +39,6 @@ mod gather;
 mod interface;
 mod options;
 mod outbound;
-mod printable;
 mod report;
 #[cfg(feature = "service")]
 pub mod service;
@@ -51,13 +50,12 @@ pub use anabranch_proto::wire::Address;
 pub use anabranch_proto::{
     AddressChange, ChangeError, Config, ConfigError, Delivery, Direction, Duration, Event, Extensions,
     LostReason, Message, NewError, Outcome, PathId, PathState, Policies, PolicySpec, Refused, Reliability,
-    SharedKey, Statistics,
+    SharedKey, Statistics, is_printable, printable,
 };
 pub use association::{Association, Ended};
 pub use endpoint::{BindError, ConnectError, Endpoint};
 pub use interface::{addresses, sources};
 pub use options::{Carrier, Options, UDP_PORT};
-pub use printable::{is_printable, printable};
 pub use report::{Device, PathReport, Traffic};
 pub use source::source;
 pub use tape::{Call, Tape};

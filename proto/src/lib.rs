@@ -30,6 +30,7 @@ mod output;
 mod parameters;
 pub mod path;
 pub mod policy;
+mod printable;
 mod receive;
 pub mod rules;
 mod send;
@@ -51,6 +52,7 @@ pub use output::{
 pub use parameters::Parameters;
 pub use path::{Heartbeats, PathId, PathParameters, PathState, PathView, RtoAverage};
 pub use policy::{Policies, PolicySpec, Setting};
+pub use printable::{is_printable, printable};
 pub use rules::Rules;
 pub use serial::{Mid, Ssn, Tsn};
 pub use shutdown::State;

@@ -1,6 +1,7 @@
 //! The compiled part of the Python package `anabranch`. `python/anabranch/__init__.py` is its public surface.
 
 mod document;
+#[cfg(target_os = "linux")]
 mod loopback;
 mod objects;
 mod papers;
@@ -16,6 +17,7 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use super::document::{ScenarioError, string_at, to_toml};
+    #[cfg(target_os = "linux")]
     #[pymodule_export]
     use super::loopback::loopback;
     #[pymodule_export]

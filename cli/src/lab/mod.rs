@@ -24,8 +24,8 @@ use axum::routing::{get, post};
 use tokio::net::TcpListener;
 
 use crate::FAILED;
-use crate::net::{Interrupts, in_runtime};
 use crate::output::{fail, print};
+use crate::runtime::{Interrupts, in_runtime};
 use process::Limits;
 use workshop::Workshop;
 

@@ -92,7 +92,7 @@ impl Workshop {
     /// A folder for a run that is not kept: it is deleted with this value.
     pub(super) fn scratch(&self) -> std::io::Result<TempDir> {
         let folder = tempfile::Builder::new().prefix("run-").tempdir_in(self.place.path())?;
-        std::os::unix::fs::symlink(self.place.path().join("traces"), folder.path().join("traces"))?;
+        share(&self.place.path().join("traces"), &folder.path().join("traces"))?;
         Ok(folder)
     }
 
@@ -121,6 +121,23 @@ impl Workshop {
         let known = self.papers.iter().find(|paper| paper.name == name)?;
         self.shelf.folder(Path::new(&known.name)).ok()?.canonicalize().ok()
     }
+}
+
+/// Makes the files of a folder available in another place.
+#[cfg(unix)]
+fn share(folder: &Path, there: &Path) -> std::io::Result<()> {
+    std::os::unix::fs::symlink(folder, there)
+}
+
+/// Other systems link folders only for privileged users, so this one is copied; it holds files only.
+#[cfg(not(unix))]
+fn share(folder: &Path, there: &Path) -> std::io::Result<()> {
+    std::fs::create_dir(there)?;
+    for file in std::fs::read_dir(folder)? {
+        let file = file?;
+        std::fs::copy(file.path(), there.join(file.file_name()))?;
+    }
+    Ok(())
 }
 
 impl PaperSummary {

@@ -26,10 +26,9 @@ use anabranch_net::{Association, Carrier, Endpoint, UDP_PORT};
 use anabranch_proto::{Config, SharedKey};
 use anabranch_sim::scenario::protocol;
 use bytes::Bytes;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::output::{fail, refuse, refuse_scenario, warn};
-use crate::{INTERRUPTED, TERMINATED};
+use crate::output::{refuse, refuse_scenario, warn};
+use crate::runtime::Interrupts;
 
 /// The default SCTP port of a listener.
 const PORT: u16 = 5000;
@@ -119,34 +118,6 @@ fn shared_key(file: &Path) -> Result<SharedKey, u8> {
         )));
     }
     Ok(SharedKey { id: 1, secret: Bytes::copy_from_slice(secret) })
-}
-
-/// Runs a command, which receives every signal to end, and returns its exit status.
-pub(crate) fn in_runtime(command: impl AsyncFnOnce(&mut Interrupts) -> u8) -> u8 {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let result = runtime.and_then(|runtime| {
-        runtime.block_on(async {
-            let (keyboard, system) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-            Ok(command(&mut Interrupts { keyboard, system }).await)
-        })
-    });
-    result.unwrap_or_else(|error| fail(format!("the system gives no runtime: {error}")))
-}
-
-/// Receives every Ctrl-C and every SIGTERM from now on, so that none is missed.
-pub(crate) struct Interrupts {
-    keyboard: Signal,
-    system: Signal,
-}
-
-impl Interrupts {
-    /// Waits for the next signal; returns the exit status for it.
-    pub(crate) async fn next(&mut self) -> u8 {
-        tokio::select! {
-            _ = self.keyboard.recv() => INTERRUPTED,
-            _ = self.system.recv() => TERMINATED,
-        }
-    }
 }
 
 /// Ends an association gracefully until the next signal, then at once. The peer is told in both cases.

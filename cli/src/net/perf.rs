@@ -14,9 +14,10 @@ use super::perf_report::{Run, report};
 use super::record::{Carried, Changes, Intervals, trace};
 use super::setup::{Client, waiting};
 use super::traced::{Recorded, Traces};
-use super::{Interrupts, in_runtime, leave, read_away};
+use super::{leave, read_away};
 use crate::output::{fail, note, print, refuse};
 use crate::place::Places;
+use crate::runtime::{Interrupts, in_runtime};
 
 /// The arguments of `anabranch perf`.
 #[derive(clap::Args)]

@@ -15,9 +15,10 @@ use super::record::{Carried, Changes, Intervals};
 use super::setup::{Client, waiting};
 use super::traced::{Recorded, Traces};
 use super::watched::Watched;
-use super::{Interrupts, end, in_runtime, leave, paths};
+use super::{end, leave, paths};
 use crate::output::{fail, print, print_json, refuse};
 use crate::place::Places;
+use crate::runtime::{Interrupts, in_runtime};
 use crate::{DONE, FAILED};
 
 /// The arguments of `anabranch send`.

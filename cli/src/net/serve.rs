@@ -18,9 +18,10 @@ use super::log::{Format, Journal};
 use super::places::each_once;
 use super::setup::refuse_bind;
 use super::traced::{Recorded, Traces};
-use super::{Interrupts, Transport, in_runtime, leave};
+use super::{Transport, leave};
 use crate::FAILED;
 use crate::output::{fail, refuse};
+use crate::runtime::{Interrupts, in_runtime};
 
 /// The arguments of `anabranch serve`.
 #[derive(clap::Args)]

@@ -13,8 +13,9 @@ use tokio::time::sleep;
 
 use super::places::{PeerAddress, each_once, resolve, routed, without_ports};
 use super::recording::Recording;
-use super::{Interrupts, Transport, leave};
+use super::{Transport, leave};
 use crate::output::{fail, note, refuse};
+use crate::runtime::Interrupts;
 
 /// The peer of a client, and how to reach it.
 #[derive(clap::Args)]

@@ -10,11 +10,12 @@ use anabranch_sim::{PerfettoWriter, QlogWriter};
 
 use tokio::sync::oneshot;
 
+use super::Transport;
 use super::recording::Recording;
 use super::replay::observed;
-use super::{Interrupts, Transport};
 use crate::output::{fail, note, refuse};
 use crate::place::{Places, complete, until_complete};
+use crate::runtime::Interrupts;
 
 /// The files for other programs.
 #[derive(Clone, clap::Args)]

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_net::printable;
+use anabranch_proto::printable;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};

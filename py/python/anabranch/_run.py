@@ -48,8 +48,10 @@ def loopback(
     The endpoints are those of `anabranch send` and `serve`. `policies` are classes of your own; `new`, `retransmit` and `window` name
     what the sender uses, as in a scenario. Returns the bytes that were acknowledged on each path.
 
-    Raises TimeoutError after `within` seconds. An exception in a policy ends the transfer.
+    Raises TimeoutError after `within` seconds, and NotImplementedError on systems other than Linux. An exception in a policy ends the transfer.
     """
+    if not hasattr(_core, "loopback"):
+        raise NotImplementedError("anabranch.loopback needs Linux; runs and sweeps do not")
     own = dict(policies) if policies else None
     return _core.loopback(size, own, new, retransmit, window, within)
 
