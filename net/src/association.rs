@@ -162,7 +162,7 @@ impl Association {
     ///
     /// Cancel-safe: if it is dropped, the association still ends, and another call can wait for that.
     pub async fn close(&self) -> Result<(), Ended> {
-        self.shared.call(|core, now| core.shutdown(now, self.id));
+        self.shared.shutdown(self.id);
         loop {
             let waiting = self.signals.readable.notified();
             match self.standing() {

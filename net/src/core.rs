@@ -89,6 +89,8 @@ pub(crate) struct User {
     pub(crate) signals: Arc<Signals>,
     /// The source of the peer that initiated it.
     source: Option<IpAddr>,
+    /// Whether its user has ended it gracefully.
+    leaving: bool,
 }
 
 /// The stage of an association.
@@ -116,7 +118,7 @@ impl User {
             writable: Notify::new(),
             events: broadcast::Sender::new(EVENTS),
         };
-        User { standing, signals: Arc::new(signals), source }
+        User { standing, signals: Arc::new(signals), source, leaving: false }
     }
 
     fn over(&self) -> bool {
@@ -181,6 +183,12 @@ impl Shared {
         result
     }
 
+    /// A user ends the association gracefully.
+    pub(crate) fn shutdown(&self, id: AssociationId) {
+        self.lock().users.entry(id).and_modify(|user| user.leaving = true);
+        self.call(|core, now| core.shutdown(now, id));
+    }
+
     /// Begins an association with the peer at these addresses.
     pub(crate) fn connect(
         &self,
@@ -201,7 +209,8 @@ impl Shared {
     pub(crate) fn abandon(&self, id: AssociationId) {
         let mut core = self.lock();
         let now = core.now();
-        let Some(user) = core.users.get(&id) else { return };
+        let Some(user) = core.users.get_mut(&id) else { return };
+        user.leaving = true;
         // Nobody waits for its set-up any more, which would otherwise continue.
         if user.over() || user.standing == AssociationState::SettingUp {
             core.forget(id, now);
@@ -327,12 +336,18 @@ impl Core {
             Event::Readable => return user.signals.readable.notify_waiters(),
             Event::Writable => return user.signals.writable.notify_waiters(),
             Event::Up => user.standing = AssociationState::Up,
+            Event::Restart => {
+                user.standing = AssociationState::Up;
+                // Whoever has ended the old association wants no new one.
+                if user.leaving {
+                    self.endpoint.shutdown(now, id);
+                }
+            }
             Event::PeerShutdown => user.standing = AssociationState::PeerDone,
             Event::Closed => user.standing = AssociationState::Closed,
             Event::Lost(reason) => user.standing = AssociationState::Lost(reason.clone()),
             Event::SendFailed { .. } => return,
             Event::Path(..)
-            | Event::Restart
             | Event::PeerError(_)
             | Event::StreamsReset { .. }
             | Event::TsnsReset(_)

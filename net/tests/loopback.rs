@@ -490,3 +490,45 @@ fn an_association_ends_with_its_runtime() {
         within(server.close()).await;
     });
 }
+
+/// The peer crashes, and comes back from the same address while its old association is being closed. That is over for both then.
+#[tokio::test]
+async fn an_association_is_closed_although_its_peer_restarts() {
+    let (server, to) = listener(options(&["127.0.0.1"]));
+    let port = std::net::UdpSocket::bind("127.0.0.1:0")
+        .and_then(|socket| socket.local_addr())
+        .expect("a port")
+        .port();
+    let from = move || {
+        let towards = Options::towards(&[IpAddr::from([127, 0, 0, 1])]).expect("a route");
+        let config = Config { port: 7000, ..towards.config.clone() };
+        Endpoint::bind(Options { config, carrier: Carrier::Udp(port), ..towards }).expect("the port is free")
+    };
+    // With its runtime everything of the client is gone, without a word to the peer.
+    let crash = {
+        let to = to.clone();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+            let up = runtime.block_on(async {
+                let client = from();
+                let up = client.connect(&to, PORT).await.is_ok();
+                std::mem::forget(client);
+                up
+            });
+            runtime.shutdown_background();
+            up
+        })
+    };
+    let theirs = Arc::new(within(server.accept()).await.expect("it is open"));
+    assert!(crash.join().expect("no panic"), "it came up");
+    let mut events = theirs.events();
+    let closing = tokio::spawn({
+        let theirs = Arc::clone(&theirs);
+        async move { theirs.close().await }
+    });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let again = from();
+    let _ours = within(again.connect(&to, PORT)).await.expect("it comes up again");
+    within(async { while events.recv().await.expect("it lives") != Event::Restart {} }).await;
+    assert_eq!(within(closing).await.expect("no panic"), Ok(()));
+}

@@ -18,7 +18,8 @@ use crate::{LocalAddress, Pairs, Time};
 impl Association {
     /// The user adds a local address.
     pub(crate) fn add_address(&mut self, local: LocalAddress) -> Result<(), ChangeError> {
-        if self.config.addresses.iter().any(|known| known.address == local.address) {
+        let known = self.config.addresses.iter().any(|known| known.address == local.address);
+        if known || self.changes().is_some_and(|changes| changes.adds(local.address)) {
             return Err(ChangeError::Invalid);
         }
         self.change_address(AddressChange::Added, local)
@@ -121,18 +122,20 @@ impl Association {
     /// A change that the user has asked for was made or refused.
     fn change_ended(&mut self, PendingChange { change, local }: PendingChange, outcome: Outcome, now: Time) {
         match (change, outcome) {
-            (AddressChange::Added, Outcome::Done) => self.address_added(local, now),
-            (AddressChange::Removed, Outcome::Denied) => {
-                Arc::make_mut(&mut self.config).addresses.push(local);
+            (AddressChange::Added, Outcome::Done) | (AddressChange::Removed, Outcome::Denied) => {
+                self.address_added(local, now);
             }
             _ => {}
         }
         self.events.push_back(Event::LocalAddress { address: local.address, change, outcome });
     }
 
-    /// The peer knows the new address. If all pairs are paths, there are new paths from it; otherwise paths on its
+    /// The peer knows the address, or keeps it. If all pairs are paths, there are new paths from it; otherwise paths on its
     /// link that do not work move to it.
     fn address_added(&mut self, local: LocalAddress, now: Time) {
+        if self.config.addresses.iter().any(|known| known.address == local.address) {
+            return;
+        }
         Arc::make_mut(&mut self.config).addresses.push(local);
         if self.config.pairs == Pairs::All {
             let peers = self.paths.peers();

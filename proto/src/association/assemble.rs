@@ -320,12 +320,20 @@ impl Association {
         let reserve = if due { sack_size } else { 0 };
         let limit = self.paths.smallest_pmdcs().saturating_sub(reserve);
         let forward = if self.extended.is_some() { self.sender.forward_size(limit) } else { 0 };
+        if forward > 0
+            && let Some(before) = self.before_forward()
+        {
+            let limit = limit.saturating_sub(before.padded_size() as u32);
+            if self.sender.forward_size(limit) > 0 {
+                return Some(self.forward_alone(limit, Some(before), now));
+            }
+        }
         let budget = limit - forward;
         let (sender, mut around, _) = self.sending(now);
         let Some(load) = sender.next_load(budget, &mut around) else {
             return match forward {
                 0 => due.then(|| self.built_sack()),
-                _ => Some(self.forward_alone(limit, now)),
+                _ => Some(self.forward_alone(limit, None, now)),
             };
         };
         let alone = !(owed || self.extended.is_some() || !self.state.sends_data() || self.has_control());

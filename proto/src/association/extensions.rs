@@ -94,11 +94,15 @@ impl Association {
 
     /// Before anything is sent: lets the extensions do what is due now.
     pub(super) fn work_extensions(&mut self, now: Time) {
-        let failed = self.sender.take_failed();
-        self.events.extend(failed.into_iter().map(|(message, sent)| Event::SendFailed { message, sent }));
         if self.state.sends_data() {
             self.with_streams(now, Reconfiguration::work);
+            // The lifetime of a message that waited for an answer may have ended.
+            if self.sender.partial_deadline() <= now {
+                self.partial_timers(now);
+            }
         }
+        let failed = self.sender.take_failed();
+        self.events.extend(failed.into_iter().map(|(message, sent)| Event::SendFailed { message, sent }));
     }
 
     /// When an extension has something to do by itself.
@@ -260,12 +264,25 @@ impl Association {
         }
     }
 
-    /// FORWARD TSN in a packet of its own.
-    pub(super) fn forward_alone(&mut self, limit: u32, now: Time) -> (Box<Packet>, Reason) {
+    /// FORWARD TSN in a packet of its own, with the chunk that goes before it.
+    pub(super) fn forward_alone(
+        &mut self,
+        limit: u32,
+        before: Option<Chunk>,
+        now: Time,
+    ) -> (Box<Packet>, Reason) {
         let path = self.open_path(self.sender.in_use);
         let (mut packet, reason) = self.packet(path, Default::default(), Purpose::Forward, Limit::Control);
         self.bundle_forward(path, limit, &mut packet, now);
+        packet.chunks.insert_many(0, before);
         (packet, reason)
+    }
+
+    /// After a reset of all TSNs, what must go before FORWARD TSN: a peer that has not heard of the reset would take it for one in the old
+    /// TSNs, and the data behind it too.
+    pub(super) fn before_forward(&self) -> Option<Chunk> {
+        let streams = self.extended.as_ref().and_then(|extended| extended.streams.as_ref());
+        streams.and_then(|streams| streams.restart_answer())
     }
 
     /// FORWARD TSN came. It is acknowledged like DATA; one that is out of date, at once.

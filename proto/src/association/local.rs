@@ -20,6 +20,9 @@ impl Association {
         let view = self.paths.view(id);
         let away = view.state == PathState::Unconfirmed && view.local != local && view.remote == source;
         let at_home = || self.home(id) == Some(view.local);
+        //= rfc5061#section-5.3
+        // Not back to an address that is being removed.
+        let away = away && self.config.addresses.iter().any(|known| known.address == local);
         if away && self.config.pairs == Pairs::OnePerPeer && !self.state.setting_up() && !at_home() {
             self.paths.go_from(id, local);
         }
@@ -77,7 +80,7 @@ impl Association {
     /// Moves the path to another local address, which has proved to work. Its data in flight is retransmitted at
     /// once, its window begins anew, and its round-trip time and MTU are measured again.
     pub(super) fn move_to(&mut self, id: PathId, local: Address, now: Time) {
-        self.vacate(id, now);
+        self.evacuate(id, now);
         self.paths.go_from(id, local);
         self.paths.begin_congestion(id, &self.config, &self.window);
         let view = self.paths.view_mut(id);
@@ -129,7 +132,7 @@ impl Association {
         self.paths.view_mut(id).rto = self.config.rto_initial;
         self.paths.ask(id);
         if others && self.paths.view(id).confirmed() {
-            self.vacate(id, now);
+            self.evacuate(id, now);
             self.set_state(id, PathState::Unconfirmed);
         }
     }

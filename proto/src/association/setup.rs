@@ -150,9 +150,12 @@ impl Association {
         source: Address,
         now: Time,
     ) {
-        let Ok(sender) = Sender::new(cookie.local_tsn, &self.config, policies, &mut self.chance) else {
+        let Ok(mut sender) = Sender::new(cookie.local_tsn, &self.config, policies, &mut self.chance) else {
             return;
         };
+        // A user whose message was refused still waits for room, and now there is some. What could be read is gone.
+        sender.refused = self.sender.refused;
+        self.announced = Announced::No;
         self.fail_all();
         self.local_tag = cookie.local_tag;
         self.peer_tag = cookie.peer_tag;

@@ -128,10 +128,19 @@ impl Association {
         self.paths.get_mut(id).timers.set(Timer::T3, Time::NEVER);
     }
 
+    /// The same at once, because the path can no longer be used as it was.
+    pub(super) fn evacuate(&mut self, id: PathId, now: Time) {
+        let in_flight = self.paths.view(id).flight > 0;
+        self.vacate(id, now);
+        if in_flight {
+            self.sender.send_elsewhere();
+        }
+    }
+
     /// Removes the path: its data in flight goes elsewhere, and nothing more is sent on it.
     //= rfc5061#section-5.3
     pub(crate) fn remove_path(&mut self, id: PathId, now: Time) {
-        self.vacate(id, now);
+        self.evacuate(id, now);
         let was_primary = self.paths.view(id).primary;
         self.paths.close(id);
         self.set_state(id, PathState::Removed);

@@ -157,6 +157,14 @@ impl AddressChanges {
         Ok(())
     }
 
+    /// Whether this address is being added.
+    pub(crate) fn adds(&self, address: Address) -> bool {
+        let asked = self.request.iter().map(|request| &request.wish);
+        asked
+            .chain(&self.wishes)
+            .any(|wish| wish.change == AddressChange::Added && wish.local.address == address)
+    }
+
     /// The next ASCONF, if one is due. It uses the path `usual`, or another one if an attempt was not answered.
     //= rfc5061#section-5.1
     pub(crate) fn next(&mut self, usual: PathId, paths: &Paths, now: Time) -> Option<Asking> {

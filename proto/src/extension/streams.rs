@@ -162,6 +162,12 @@ impl Reconfiguration {
         self.request.as_ref().map_or(Time::NEVER, |request| request.timer)
     }
 
+    /// The answer to the peer's last request, if that was to reset all TSNs. The peer may not have heard it.
+    pub(crate) fn restart_answer(&self) -> Option<Chunk> {
+        let answer = *self.answers.front().filter(|answer| answer.next.is_some())?;
+        Some(Chunk::ReConfig(ReConfig { params: vec![Param::Response(answer)] }))
+    }
+
     /// The answer that was given to the peer's request `number`.
     fn answered(&mut self, number: u32) -> Option<&mut Response> {
         self.answers.iter_mut().find(|answer| answer.request == number)
@@ -386,6 +392,10 @@ impl Reconfiguration {
         if under_way || !begun {
             return Response::NOTHING_TO_DO;
         }
+        // Both ends ask at once. Each would wait for the other: there is one request at a time, and ours ends with the reset of the peer.
+        if self.request.as_ref().is_some_and(|own| matches!(own.wish, PendingRequest::ResetIncoming { .. })) {
+            return Response::BUSY;
+        }
         if !fits(&asked, at.paths.smallest_pmdcs()) || self.wishes.len() >= MAX_WISHES {
             return Response::DENIED;
         }
@@ -398,6 +408,10 @@ impl Reconfiguration {
     /// there is only one answer, because usrsctp 0.9.5 takes "in progress" for the final one.
     //= rfc6525#section-5.2.4
     fn peer_resets_tsns(&mut self, number: u32, at: &mut StreamParts<'_>) -> u32 {
+        // Both ends ask at once. If both carried it out, each would begin with the numbers that the other has already left.
+        if self.request.as_ref().is_some_and(|request| request.wish == PendingRequest::ResetTsns) {
+            return Response::BUSY;
+        }
         self.settling = Some(number);
         self.settle_tsns(at).map_or(Response::IN_PROGRESS, |answer| answer.result)
     }
@@ -408,18 +422,26 @@ impl Reconfiguration {
         let ours = at.sender.outstanding.next_tsn().plus(STEP);
         let theirs = at.receiver.cumulative().next().plus(HALF);
         let answer = self.settle(number, Response::PERFORMED, Some((ours, theirs)));
-        self.begin_anew(ours, theirs, at);
+        // The peer sends nothing between its request and our answer.
+        let deferred = self.deferred.take();
+        self.begin_anew(ours, theirs, deferred, at);
         answer
     }
 
-    /// Sets our next TSN and the peer's next TSN, and all SSNs to 0. That includes what a deferred reset would do.
-    fn begin_anew(&mut self, ours: Tsn, theirs: Tsn, at: &mut StreamParts<'_>) {
-        if let Some(reset) = self.deferred.take() {
+    /// Sets our next TSN and the peer's next TSN, and all SSNs to 0. That includes what this deferred reset would do.
+    fn begin_anew(
+        &mut self,
+        ours: Tsn,
+        theirs: Tsn,
+        deferred: Option<OutgoingReset>,
+        at: &mut StreamParts<'_>,
+    ) {
+        if let Some(reset) = deferred {
             self.settle(reset.request, Response::PERFORMED, None);
         }
         at.sender.restart(ours);
         at.paths.restart();
-        at.receiver.restart(theirs);
+        at.receiver.restart(theirs, self.deferred.is_some());
         if let Some(congestion) = &mut at.congestion {
             **congestion = Congestion::default();
         }
@@ -434,8 +456,7 @@ impl Reconfiguration {
             return Response::DENIED;
         };
         at.streams.1 = wanted;
-        // This may be the answer to a request of ours.
-        self.request.take_if(|request| matches!(request.wish, PendingRequest::AddIncoming(_)));
+        // Even if we have asked for them, our request ends with its own answer: it may have been lost, and then the peer still expects its number.
         at.streams_added(Outcome::Done);
         Response::PERFORMED
     }
@@ -498,7 +519,11 @@ impl Reconfiguration {
             PendingRequest::ResetTsns => {
                 at.receiver.expect_restart(false);
                 match response.next.filter(|_| response.result == Response::PERFORMED) {
-                    Some((theirs, ours)) => self.begin_anew(ours, theirs, at),
+                    Some((theirs, ours)) => {
+                        // A reset that overtook the answer counts in the new TSNs.
+                        let deferred = self.deferred.take_if(|reset| reset.last_tsn.before(theirs));
+                        self.begin_anew(ours, theirs, deferred, at);
+                    }
                     None => at.tell(Event::TsnsReset(outcome)),
                 }
             }

@@ -8,6 +8,7 @@ mod due;
 mod interleaved;
 mod ready;
 mod reassembly;
+mod restart;
 mod schedule;
 mod tracker;
 
@@ -80,6 +81,8 @@ pub(crate) struct Receiver {
     reassembly: Reassembly,
     /// A reset of streams that waits for data sent before it.
     deferred: Option<Box<DeferredReset>>,
+    /// The Cumulative TSN before TSNs restarted.
+    before_restart: Option<Tsn>,
 }
 
 /// The outcome of one DATA chunk.
@@ -103,6 +106,7 @@ impl Receiver {
             duplicates: SmallVec::new(),
             reassembly: Reassembly::new(Ssn(config.first_ssn)),
             deferred: None,
+            before_restart: None,
             interleaved: None,
             ready: Ready::default(),
             discarded: None,
@@ -346,43 +350,16 @@ impl Receiver {
         self.release_held_back();
     }
 
-    /// The peer may restart its TSNs before we learn of it; until then nothing beyond a gap is accepted.
-    pub(crate) fn expect_restart(&mut self, expected: bool) {
-        self.reach = if expected { 1 } else { REACH };
-    }
-
     /// Whether a duplicate has arrived since the last SACK.
     pub(crate) fn has_duplicates(&self) -> bool {
         !self.duplicates.is_empty()
-    }
-
-    /// TSNs restart with this one, and so do all SSNs. Data that has already arrived with the next TSNs stays.
-    //= rfc6525#section-5.2.4
-    pub(crate) fn restart(&mut self, next: Tsn) {
-        if next.prev().before(self.cumulative()) {
-            return self.reset_streams(&[], next);
-        }
-        self.held -= match &mut self.interleaved {
-            Some(interleaved) => interleaved.reset(&[], u64::MAX, &mut self.ready),
-            None => self.reassembly.restart(&mut self.ready),
-        };
-        self.drop_held_back();
-        self.tracker.restart(next);
-        self.duplicates.clear();
-    }
-
-    /// Whether a peer can have abandoned everything up to this TSN: it cannot have more outstanding than our window
-    /// has bytes, or than we accept.
-    pub(crate) fn can_skip_to(&self, cumulative: Tsn) -> bool {
-        let most = u64::from(REACH).max(self.buffer.bytes);
-        !cumulative.after(self.cumulative()) || u64::from(cumulative.distance_from(self.cumulative())) <= most
     }
 
     /// Advances the Cumulative TSN to this one, and further over chunks that have arrived behind it. Returns false if
     /// it was there before; then the peer is told at once.
     fn jump(&mut self, cumulative: Tsn, arrival: &mut Arrival) -> bool {
         arrival.chunks += 1;
-        if !cumulative.after(self.cumulative()) {
+        if self.is_past(cumulative) {
             arrival.at_once = true;
             return false;
         }

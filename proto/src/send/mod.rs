@@ -233,6 +233,12 @@ impl Sender {
         self.rights.resume();
     }
 
+    /// The chunks of a path that cannot be used any more are marked. They leave on another at once.
+    pub(crate) fn send_elsewhere(&mut self) {
+        self.event();
+        self.rights.send_elsewhere();
+    }
+
     /// Settles if there is nothing to send and nothing waits. Returns whether that is so.
     #[inline]
     pub(crate) fn rests(&mut self) -> bool {

@@ -199,6 +199,15 @@ impl Rights {
         self.resuming = !self.answering;
     }
 
+    /// Marked chunks of a path that is gone may leave as after a timeout. If only SACKs release data, one packet may leave in any case, because
+    /// nothing may be in flight any more.
+    pub(super) fn send_elsewhere(&mut self) {
+        self.resend_as_windows_allow();
+        if self.only_answers {
+            self.grant(Why::Timeout);
+        }
+    }
+
     /// Whether new data may leave only because a path works again.
     pub(super) fn resumes(&self) -> bool {
         self.resuming

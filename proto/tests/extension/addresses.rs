@@ -245,6 +245,44 @@ fn asking() {
     assert_eq!(peer.bench.events.last().expect("one").1, Event::Lost(LostReason::ProtocolViolation));
 }
 
+/// The peer keeps an address that we wanted to remove: its paths are there again. An address is asked for once: otherwise the second answer
+/// could bring it back after its removal.
+//= rfc5061#section-5.3
+#[test]
+fn a_removal_that_is_refused() {
+    for pairs in [Pairs::OnePerPeer, Pairs::All] {
+        let config = Config { pairs: pairs.clone(), ..with(ADDRESSES) };
+        let mut peer =
+            peer(config.with(|parameters| parameters.heartbeat_interval = None), &[0xc1, 0x80], &[3]);
+        let ack = |peer: &mut Peer, sequence, responses| {
+            say(peer, 0, vec![Chunk::AsconfAck(Box::new(AsconfAck { sequence, responses }))]);
+        };
+        let second = LocalAddress { address: address(1, 0), prefix: 24 };
+        let add = |peer: &mut Peer| peer.bench.end.add_address(peer.bench.now, peer.bench.id, second);
+        assert_eq!([add(&mut peer), add(&mut peer)], [Ok(()), Err(ChangeError::Invalid)], "once");
+        peer.bench.drain();
+        ack(&mut peer, 1, vec![]);
+        let live = |peer: &Peer| {
+            let live = peer.bench.paths().iter().filter(|path| path.state != PathState::Removed);
+            live.map(|path| path.local).collect::<Vec<_>>()
+        };
+        let before = live(&peer);
+        peer.bench.end.remove_address(peer.bench.now, peer.bench.id, address(1, 0)).expect("known");
+        let rest = peer.bench.end.remove_address(peer.bench.now, peer.bench.id, address(0, 0));
+        assert_eq!(rest, Err(ChangeError::Invalid), "the last");
+        peer.bench.drain();
+        let refused = AsconfParam::Failed(Failed { correlation: 2, causes: vec![Cause::OutOfResource] });
+        ack(&mut peer, 2, vec![refused]);
+        let denied = Event::LocalAddress {
+            address: address(1, 0),
+            change: AddressChange::Removed,
+            outcome: Outcome::Denied,
+        };
+        assert!(peer.bench.events.iter().any(|(_, event)| *event == denied));
+        assert_eq!(live(&peer), before, "{pairs:?}");
+    }
+}
+
 /// An ABORT to an address that is being deleted is ignored; to another it ends the association.
 //= rfc5061#section-5.3
 //= rfc5061#section-5.3.1

@@ -1,12 +1,14 @@
 //! Resets of streams that wait (RFC 6525): the peer's for data sent before it, ours for a peer that is busy.
 
-use anabranch_proto::wire::chunk::{Data, FragmentPosition, IData, Response};
+use anabranch_proto::wire::chunk::{Data, FragmentPosition, IData, ReConfigParam, Response};
 use anabranch_proto::wire::{Chunk, Param};
-use anabranch_proto::{Config, Direction, Extensions, Mid, Ssn, Tsn};
+use anabranch_proto::{Config, Direction, Extensions, Mid, Outcome, Ssn, Tsn};
 use bytes::Bytes;
 
-use crate::streams::{RECONFIGURATION, ask, bench, outgoing, respond, response, said};
+use crate::streams::{RECONFIGURATION, ask, bench, outgoing, reset, respond, response, said};
+use crate::support::World;
 use crate::support::bench::{Bench, at_ms, chunk};
+use crate::support::secs;
 use crate::with;
 
 /// A whole message of the peer, as DATA. Its payload is its TSN.
@@ -109,4 +111,31 @@ fn waiting_for_a_busy_peer() {
     }
     assert_eq!(asked, [0, 15, 40, 85, 170]);
     assert_eq!((bench.view(0).errors, bench.view(0).rto.as_secs()), (0, 1));
+}
+
+/// The answer to a reset of TSNs is lost, and behind it come new data and a reset of its stream. That reset waits for the data, also when
+/// the answer has come.
+//= rfc6525#section-5.2.2
+//= rfc6525#section-5.2.4
+#[test]
+fn a_reset_that_overtakes_the_answer() {
+    let config = with(RECONFIGURATION);
+    let (mut world, id) = World::joined([&config, &config], 1);
+    world.run(secs(0.5));
+    let peer = world.up(1).expect("up");
+    world.ends[0].reset_tsns(world.now, id).expect("agreed");
+    world.lose(1, |c| {
+        let done = |param: &_| matches!(param, ReConfigParam::Response(r) if r.result == Response::PERFORMED);
+        matches!(c, Chunk::ReConfig(chunk) if chunk.params.iter().any(done))
+    });
+    world.drain(0);
+    world.run(secs(0.56));
+    world.give(1, peer, 10);
+    world.give(1, peer, 11);
+    world.ends[1].reset_streams(world.now, peer, Direction::Outgoing, &[0]).expect("agreed");
+    world.give(1, peer, 12);
+    world.run(secs(10.0));
+    assert_eq!(world.take(0), [10, 11, 12]);
+    let done = |direction| reset(direction, &[0], Outcome::Done);
+    assert!(world.happened(0, &done(Direction::Incoming)) && world.happened(1, &done(Direction::Outgoing)));
 }

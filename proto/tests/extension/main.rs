@@ -12,6 +12,7 @@ mod streams;
 #[path = "../support/mod.rs"]
 mod support;
 mod timestamps;
+mod together;
 mod zero_checksum;
 
 use anabranch_proto::{Config, Extensions};

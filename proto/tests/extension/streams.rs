@@ -65,7 +65,7 @@ fn data(bench: &mut Bench) -> Vec<(u16, u16)> {
     bench.take(|c| if let Chunk::Data(data) = c { Some((data.stream, data.ssn.0)) } else { None })
 }
 
-fn reset(direction: Direction, streams: &[u16], outcome: Outcome) -> Event {
+pub(crate) fn reset(direction: Direction, streams: &[u16], outcome: Outcome) -> Event {
     Event::StreamsReset { direction, streams: streams.to_vec(), outcome }
 }
 
@@ -330,6 +330,34 @@ fn new_data_before_the_answer() {
     world.run(secs(10.0));
     assert_eq!(world.take(0), (0..9).map(|n| 10 + n).collect::<Vec<_>>());
     assert!(world.happened(0, &Event::TsnsReset(Outcome::Done)));
+}
+
+/// Both ends ask to begin anew at the same time. Each would begin where the other says, and is refused instead: nothing changes, and what
+/// was given meanwhile arrives.
+//= rfc6525#section-5.2.4
+//= rfc6525#section-4.4
+#[test]
+fn both_ends_reset_tsns_at_once() {
+    let config = with(RECONFIGURATION);
+    let (mut world, id) = World::joined([&config, &config], 1);
+    world.run(secs(0.5));
+    let peer = world.up(1).expect("up");
+    for (side, of) in [(0, id), (1, peer)] {
+        world.ends[side].reset_tsns(world.now, of).expect("agreed");
+        world.drain(side);
+    }
+    for (side, of) in [(0, id), (1, peer)] {
+        world.give(side, of, 10 + side);
+    }
+    world.run(secs(5.0));
+    assert_eq!((world.take(0), world.take(1)), (vec![11], vec![10]));
+    for (side, of) in [(0, id), (1, peer)] {
+        assert!(world.happened(side, &Event::TsnsReset(Outcome::Failed)), "side {side}");
+        world.ends[side].reset_tsns(world.now, of).expect("agreed");
+        world.drain(side);
+        world.run(world.now + ms(2000));
+        assert!(world.happened(side, &Event::TsnsReset(Outcome::Done)), "one after the other they are done");
+    }
 }
 
 /// We begin anew: not before all is acknowledged, and then where the peer says.

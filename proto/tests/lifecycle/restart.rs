@@ -2,7 +2,7 @@
 
 use anabranch_proto::wire::chunk::{Bare, CookieEcho, Init};
 use anabranch_proto::wire::{Cause, Chunk, Ecn, Packet, Param, Ports};
-use anabranch_proto::{Endpoint, Event, Incoming, LostReason, Output, Policies, Tsn};
+use anabranch_proto::{Endpoint, Event, Incoming, LostReason, Message, Output, Policies, SendError, Tsn};
 
 use crate::support::bench::{at_ms, era, ms};
 use crate::support::{Left, PORT, Weather, World, address, at, secs};
@@ -49,6 +49,35 @@ fn a_peer_restarts() {
     assert_eq!(world.ends[0].read(world.now, again).map(|d| d.len()), Some(20));
     let ups = world.events[1].iter().filter(|e| e.2 == Event::Up).count();
     assert_eq!(ups, 1, "a restart is no second beginning");
+}
+
+/// The user of side 1 was refused for want of room, and has not read what was announced to it. The restart empties both buffers, and the user
+/// is told of the room, and of what arrives after it.
+//= rfc9260#section-5.2.4.1
+#[test]
+fn a_restart_makes_room_and_announces_what_comes_after_it() {
+    let config = era("rfc9260").with(|parameters| parameters.send_buffer = Some(3000));
+    let (mut world, id) = World::joined([&config, &config], 1);
+    world.run(secs(1.0));
+    let peer = world.up(1).expect("up");
+    world.give(0, id, 10);
+    world.run(at_ms(1200));
+    assert!(world.happened(1, &Event::Readable));
+    forget(&mut world, 1);
+    world.lose(usize::MAX, |c| matches!(c, Chunk::Data(_)));
+    world.give(1, peer, 3000);
+    let message = Message { payload: vec![0; 3000].into(), ..Message::default() };
+    assert!(matches!(world.ends[1].send(world.now, peer, message), Err(SendError::Full(_))));
+    world.run(at_ms(1500));
+    world.events[1].clear();
+    let again = world.connect();
+    world.run(at_ms(1900));
+    assert!(world.happened(1, &Event::Restart) && world.happened(1, &Event::Writable));
+    world.lose(0, |_| false);
+    world.give(0, again, 20);
+    world.run(at_ms(2500));
+    assert!(world.happened(1, &Event::Readable));
+    assert_eq!(world.ends[1].read(world.now, peer).map(|d| d.len()), Some(20));
 }
 
 /// A user who only counts what arrives goes on counting after the peer has come back.

@@ -108,6 +108,8 @@ pub(crate) struct Outstanding {
     newly_marked: Option<Vec<Tsn>>,
     /// The highest TSN that was sent more than once.
     highest_resent: Option<Tsn>,
+    /// The highest TSN that was sent before TSNs restarted.
+    before_restart: Option<Tsn>,
 }
 
 impl Outstanding {
@@ -123,6 +125,7 @@ impl Outstanding {
             copied: 0,
             newest_yet: None,
             highest_resent: None,
+            before_restart: None,
         }
     }
 
@@ -147,8 +150,8 @@ impl Outstanding {
     /// Sets the TSN of the next chunk. The ring must be empty.
     pub(crate) fn restart(&mut self, next: Tsn) {
         debug_assert!(self.ring.is_empty());
-        let newly_marked = self.newly_marked.take();
-        *self = Outstanding { newly_marked, ..Outstanding::new(next) };
+        let (newly_marked, before_restart) = (self.newly_marked.take(), Some(self.highest()));
+        *self = Outstanding { newly_marked, before_restart, ..Outstanding::new(next) };
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -11,6 +11,7 @@ use crate::mechanisms::Mechanisms;
 use crate::path::rack::Delivered;
 use crate::path::{Paths, RttSamples, SackResult, Timer};
 use crate::policy::Why;
+use crate::serial::LATE;
 use crate::wire::chunk::Sack;
 use crate::{PathId, Time, Tsn};
 
@@ -95,7 +96,6 @@ impl Outstanding {
         paths: &mut Paths,
     ) -> SackOutcome {
         let covered = sack.cumulative.distance_from(self.point());
-        // A SACK from before a reset of the TSNs lies half the number space away.
         if covered >= 1 << 31 {
             cold_path();
             return SackOutcome::Old;
@@ -103,7 +103,9 @@ impl Outstanding {
         let last = sack.gaps.iter().map(|gap| u32::from(gap.end)).max().unwrap_or(0);
         if covered as usize + last as usize > self.ring.len() {
             cold_path();
-            return SackOutcome::Impossible;
+            // A SACK from before a reset of the TSNs may be late. It lies up to half the number space ahead.
+            let late = self.before_restart.is_some_and(|last| last.distance_from(sack.cumulative) <= LATE);
+            return if late { SackOutcome::Old } else { SackOutcome::Impossible };
         }
         paths.begin_tallies();
         let mut news = SackNews::of(sack, covered, mechanisms);
