@@ -509,18 +509,17 @@ async fn an_association_is_closed_although_its_peer_restarts() {
         let to = to.clone();
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-            let up = runtime.block_on(async {
+            let kept = runtime.block_on(async {
                 let client = from();
-                let up = client.connect(&to, PORT).await.is_ok();
-                std::mem::forget(client);
-                up
+                let up = client.connect(&to, PORT).await;
+                (up.expect("it comes up"), client)
             });
-            runtime.shutdown_background();
-            up
+            runtime.shutdown_timeout(Duration::from_secs(1));
+            drop(kept);
         })
     };
     let theirs = Arc::new(within(server.accept()).await.expect("it is open"));
-    assert!(crash.join().expect("no panic"), "it came up");
+    crash.join().expect("no panic");
     let mut events = theirs.events();
     let closing = tokio::spawn({
         let theirs = Arc::clone(&theirs);
