@@ -28,6 +28,7 @@ fn main() {
     documents("advice", "scenarios/advice");
     CLAIMS.iter().for_each(|(name, text)| write("claims", name, text.as_bytes()));
     JOURNALS.iter().for_each(|(name, text)| write("journal", name, text.as_bytes()));
+    DECIDED_JOURNALS.iter().for_each(|(name, bytes)| write("journal", name, bytes));
     SERVICE.iter().for_each(|(name, text)| write("service", name, text.as_bytes()));
     let ng = pcapng();
     write("capture", "udp.pcapng", &ng);
@@ -104,6 +105,13 @@ const JOURNALS: [(&str, &str); 2] = [
          [\"s\",\"[[link]]\\nname='l'\\nbetween=['a','b']\\nrate='1 Mbit/s'\\n[[flow]]\\nname='f'\\nfrom='a'\\nto='b'\\nsend='1 kB'\\n\",[]]]\n\
          run 0 0 3fb999999999999a\n",
     ),
+];
+
+/// 0xff, then for each line: kind (run 0, 1 or 2 with one value as 0x10, failed 3, table 4, sweep 5, finished run 6), cell, seed, values.
+const DECIDED_JOURNALS: Seeds = &[
+    ("decided-runs", &[0xff, 0x10, 0, 0, 9, 1, 2, 3, 4, 5, 6, 7, 8, 0x10, 1, 2, 1, 3, 0, 1, 4, 0, 7]),
+    ("decided-sweep", &[0xff, 5, 0, 3, 0x10, 0, 1, 9, 1, 2, 3, 4, 5, 6, 7, 8, 5, 0, 5, 0x10, 1, 4, 1]),
+    ("decided-finished", &[0xff, 6, 0, 1, 0x16, 0, 2, 9, 1, 2, 3, 4, 5, 6, 7, 8, 0x36, 0, 2, 1, 1, 1]),
 ];
 
 const SERVICE: [(&str, &str); 4] = [

@@ -10,11 +10,14 @@ use anabranch_lab::sweep::{Sweep, finished_runs, merge};
 use anabranch_net::service::echoed;
 use anabranch_proto::Policies;
 use anabranch_sim::scenario::Document;
+use arbitrary::{Result, Unstructured};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
-/// A place for files that goes with the process.
-static PLACE: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().expect("a directory"));
+/// A place for files that goes with the process, in memory where there is one: a case writes up to four.
+static PLACE: LazyLock<TempDir> = LazyLock::new(|| {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a directory")
+});
 
 fn place(name: &str) -> PathBuf {
     let place = PLACE.path().join(name);
@@ -69,11 +72,18 @@ const SCENARIO: &str = "[[link]]\nname = 'l'\nbetween = ['a', 'b']\nrate = '1 Mb
     [[flow]]\nname = 'f'\nfrom = 'a'\nto = 'b'\nsend = '1 kB'\n";
 
 /// Lines of a journal, each with its checksum unless it begins with `!`: the runs in it belong to the sweep, or it is refused. The same
-/// lines as finished runs of a publication.
+/// lines as finished runs of a publication. An input that begins with 0xff, which is no text, is a row of decisions that make such lines.
 pub fn journal(bytes: &[u8]) {
+    match bytes {
+        [0xff, decisions @ ..] => journal_of(&decided(decisions).unwrap_or_default()),
+        lines => journal_of(lines),
+    }
+}
+
+fn journal_of(lines: &[u8]) {
     let ((sweep, identity), folder) = (&*SWEEP, place("sweep"));
     let heading = format!("anabranch sweep 1 {identity}");
-    write(&folder.join("runs.journal"), &heading, bytes);
+    write(&folder.join("runs.journal"), &heading, lines);
     match finished_runs(sweep, &folder) {
         Err(error) => assert!(!error.to_string().trim().is_empty()),
         Ok(runs) => {
@@ -83,19 +93,44 @@ pub fn journal(bytes: &[u8]) {
         }
     }
     // A journal without a description cannot be merged.
-    if bytes.starts_with(b"sweep ") {
+    if lines.starts_with(b"sweep ") {
         let part = place("part");
-        write(&part.join("runs.journal"), &heading, bytes);
+        write(&part.join("runs.journal"), &heading, lines);
         let out = tempfile::tempdir_in(PLACE.path()).expect("a directory");
         if let Ok((merged, _)) = merge(out.path(), &[part]) {
             assert_eq!(merged.identity().expect("a sweep"), *identity);
         }
     }
     let resumed = PLACE.path().join("finished");
-    write(&resumed, "anabranch finished runs 1", bytes);
+    write(&resumed, "anabranch finished runs 1", lines);
     if let Err(error) = FinishedRuns::open(&resumed) {
         assert!(!error.to_string().trim().is_empty());
     }
+}
+
+/// Lines that a journal may have, with numbers as they come. One in sixteen is damaged.
+fn decided(bytes: &[u8]) -> Result<Vec<u8>> {
+    let (mut from, mut lines) = (Unstructured::new(bytes), Vec::new());
+    while !from.is_empty() {
+        let odd: u8 = from.arbitrary()?;
+        let (cell, n) = (from.arbitrary::<u8>()? % 4, from.arbitrary::<u8>()?);
+        let mut words = || -> Result<String> {
+            let word = |_| Ok(if from.ratio(1, 4)? { " -".to_owned() } else { format!(" {:016x}", from.arbitrary::<u64>()?) });
+            (0..odd >> 4 & 3).map(word).collect()
+        };
+        let line = match odd % 8 {
+            0..=2 => format!("run {cell} {n}{}", words()?),
+            3 => format!("failed {cell} {n} \"why {n}\""),
+            4 => format!("table runs.csv {n:064x}"),
+            5 => format!("sweep {}", SWEEP.0.description().replace("seeds = 3", &format!("seeds = {n}"))),
+            6 => format!("{n:064x}{}", words()?),
+            _ => format!("{cell} {n}"),
+        };
+        lines.extend(if odd >> 4 == 15 { &b"!"[..] } else { b"" });
+        lines.extend(line.into_bytes());
+        lines.push(b'\n');
+    }
+    Ok(lines)
 }
 
 /// A control message of the service is refused, or written and then read as the same.
