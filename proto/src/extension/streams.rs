@@ -456,7 +456,13 @@ impl Reconfiguration {
             return Response::DENIED;
         };
         at.streams.1 = wanted;
-        // Even if we have asked for them, our request ends with its own answer: it may have been lost, and then the peer still expects its number.
+        // This may be all that the peer answers at first, so its silence is no error. But our request ends with its own answer: if it was lost, the
+        // peer still expects its number.
+        if let Some(own) =
+            self.request.as_mut().filter(|own| matches!(own.wish, PendingRequest::AddIncoming(_)))
+        {
+            own.heard = true;
+        }
         at.streams_added(Outcome::Done);
         Response::PERFORMED
     }
