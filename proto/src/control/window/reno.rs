@@ -31,9 +31,12 @@ impl Reno {
         Reno { segment, halving, window, ssthresh, counted: 0, timed_out: false }
     }
 
-    /// The ssthresh that a loss leaves.
+    /// The ssthresh that a loss leaves, of what was outstanding. With SACK more than the window can be outstanding, since data that was
+    /// reported leaves room for new data while a retransmission is missing; the window bounds it, so that each further loss lowers it again.
     //= rfc5681#section-3.1
-    fn halved(&self, flight: u64) -> u64 {
+    //= rfc5681#section-4.3
+    fn halved(&self, outstanding: u64) -> u64 {
+        let flight = outstanding.min(self.window);
         let half = match self.halving {
             Halving::Fraction => flight / 2,
             Halving::Whole => flight / self.segment / 2 * self.segment,
@@ -160,5 +163,15 @@ mod tests {
         assert_eq!((window.window(), window.ssthresh()), (1000, 2000));
         window.lost(&lost(Loss::Timeout, 9000), &[]);
         assert_eq!(window.ssthresh(), 2000, "the same segment again leaves the threshold");
+    }
+
+    /// While a lost retransmission is missing, much more than the window can be outstanding, nearly all of it reported by SACKs.
+    //= rfc5681#section-4.3
+    #[test]
+    fn the_loss_of_a_retransmission_lowers_the_threshold_a_second_time() {
+        let mut window = reno(40_000, 64_000);
+        window.lost(&lost(Loss::Missing, 40_000), &[]);
+        window.lost(&lost(Loss::Timeout, 200_000), &[]);
+        assert_eq!((window.window(), window.ssthresh()), (1000, 10_000));
     }
 }

@@ -122,6 +122,21 @@ fn a_timeout_begins_with_one_segment() {
     }
 }
 
+/// A lost retransmission is a second indication of congestion: the timeout halves what the recovery has left, although SACKs have let much
+/// more leave than a window by then.
+//= rfc5681#section-4.3
+#[test]
+fn a_lost_retransmission_lowers_the_threshold_twice() {
+    let config = segments(Variant::Standard, 10);
+    let once = transfer(&config, 400, &[5]);
+    let again = once.sent.iter().position(|sent| sent.2 == Why::Missing).expect("segment 5 goes again");
+    let world = transfer(&config, 400, &[5, again as u64 + 1]);
+    let before_timeout = world.sent.iter().take_while(|sent| sent.2 != Why::Timeout).count();
+    assert!(before_timeout > 60, "{before_timeout}");
+    let after = windows(&world).into_iter().find(|seen| seen.0 == 1.0);
+    assert_eq!(after, Some((1.0, 2.5)), "{:?}", windows(&world));
+}
+
 /// A timeout doubles the next one.
 //= rfc6298#section-5
 #[test]
