@@ -8,7 +8,7 @@ use anabranch_proto::{PolicySpec, Setting};
 
 use super::Amount;
 use super::document::{Document, Entry, Node, Place, Value};
-use super::error::{ScenarioError, Source, did_you_mean};
+use super::error::{ScenarioError, Source, did_you_mean, listed};
 use super::units::{self, BadQuantity, Dimension};
 
 /// The result of reading a part of a document.
@@ -199,7 +199,9 @@ impl<'d> At<'d> {
 
     /// One of the spellings `names`; `what` describes them for the error.
     pub fn one_of<'n>(&self, what: &str, names: &[&'n str]) -> Result<&'n str> {
-        let text = self.string()?;
+        let text = self
+            .string()
+            .map_err(|error| error.hint(format!("there is {}", listed(names.iter().copied()))))?;
         let found = names.iter().find(|name| **name == text).copied();
         found.ok_or_else(|| self.unknown(what, text, names.iter().copied()))
     }

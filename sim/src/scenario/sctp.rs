@@ -432,15 +432,9 @@ pub(super) fn rule_docs() -> Vec<KeyDoc> {
 /// A mechanism as a key. A mechanism that is `off` or `on` also accepts a boolean.
 fn mechanism_doc((name, choices): &(&'static str, &'static [&'static str])) -> KeyDoc {
     let text = Mechanisms::DOCS.iter().find(|(key, _)| key == name).map_or("", |(_, text)| text);
-    let quoted = |choice: &&str| match *choice {
-        "off" if choices.contains(&"on") => "`false`".to_owned(),
-        "on" => "`true`".to_owned(),
-        other => format!("`\"{other}\"`"),
-    };
-    let takes: Vec<_> = choices.iter().map(quoted).collect();
     KeyDoc {
         name,
-        takes: takes.join(", "),
+        takes: as_written(choices),
         default: Default::Text("the first; see `cmt`"),
         doc: text.trim().to_owned(),
     }
@@ -499,16 +493,39 @@ fn read_rules(rules: &mut Rules, at: &At<'_>) -> Result<()> {
 fn read_mechanisms(mechanisms: &mut Mechanisms, at: &At<'_>) -> Result<()> {
     for (key, names) in Mechanisms::CHOICES {
         let Some(value) = at.get(key) else { continue };
-        let switch = value.boolean().ok().filter(|_| names.contains(&"on") && names.contains(&"off"));
-        let name = match switch {
-            Some(true) => "on",
-            Some(false) => "off",
-            None => value.one_of("choice", names)?,
-        };
         let refused = |bad: BadRule| value.error(format!("this cannot be set: {bad:?}"));
-        mechanisms.choose(key, name).map_err(refused)?;
+        mechanisms.choose(key, mechanism_choice(&value, names)?).map_err(refused)?;
     }
     Ok(())
+}
+
+/// What a mechanism does. A switch is true or false, also beside further choices; "on" and "off" mean the same.
+fn mechanism_choice<'n>(value: &At<'_>, names: &[&'n str]) -> Result<&'n str> {
+    if !names.contains(&"on") {
+        return value.one_of("choice", names);
+    }
+    let name = match value.boolean() {
+        Ok(true) => "on",
+        Ok(false) => "off",
+        Err(error) => match value.string() {
+            Ok(name) => name,
+            Err(_) => return Err(error),
+        },
+    };
+    let found = names.iter().find(|known| **known == name).copied();
+    found.ok_or_else(|| {
+        value.error(format!("there is no choice `{name}`")).hint(format!("there is {}", as_written(names)))
+    })
+}
+
+/// The choices of a mechanism as a scenario writes them, in backquotes.
+fn as_written(choices: &[&str]) -> String {
+    let written = |choice: &&str| match *choice {
+        "off" if choices.contains(&"on") => "`false`".to_owned(),
+        "on" => "`true`".to_owned(),
+        name => format!("`\"{name}\"`"),
+    };
+    choices.iter().map(written).collect::<Vec<_>>().join(", ")
 }
 
 fn check_policies(config: &Config, at: &At<'_>, policies: &Policies) -> Result<()> {

@@ -200,8 +200,8 @@ pub fn bandwidth_delay(text: &str) -> Option<Quantity<u32>> {
 pub fn amount(text: &str) -> Quantity<Amount> {
     match packets_or_bytes(text, "queue", QUEUE_ADVICE)? {
         Amount::Packets(0) | Amount::Bytes(0) => Err(BadQuantity {
-            message: "a queue of zero holds nothing, not even the packet being sent".to_owned(),
-            hint: "the packet being sent counts: the least is \"1 packet\"".to_owned(),
+            message: "a queue of zero holds nothing".to_owned(),
+            hint: "the least is \"1 packet\"".to_owned(),
         }),
         amount => Ok(amount),
     }
