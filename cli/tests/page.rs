@@ -117,6 +117,65 @@ fn a_timeout_holds_until_the_next() {
     assert!(first < last && last == windows, "{first} to {last}, {windows}");
 }
 
+/// The inside of a symbol is the reason for which a chunk is sent again, its border the path.
+#[test]
+fn a_retransmission_has_the_colors_of_its_reason_and_of_its_path() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let scenario =
+        format!("{}/../papers/receive-buffer-blocking/case-study.toml", env!("CARGO_MANIFEST_DIR"));
+    let (page, _) = report(directory.path(), &[&scenario]);
+    let traces = traces(&page);
+    let color = |path: &Value| {
+        let window = format!("{}: cwnd", path.as_str().unwrap_or_default());
+        let line = traces.iter().find(|trace| trace["name"] == *window);
+        line.map(|trace| trace["line"]["color"].clone())
+    };
+    let mut reasons = std::collections::BTreeMap::new();
+    for trace in
+        traces.iter().filter(|trace| trace["meta"]["kind"] == "sent" && trace["meta"]["why"] != "new")
+    {
+        let (meta, marker) = (&trace["meta"], &trace["marker"]);
+        assert_eq!(Some(marker["line"]["color"].clone()), color(&meta["path"]), "{meta}");
+        let inside = reasons.entry(meta["why"].to_string()).or_insert_with(|| marker["color"].clone());
+        assert_eq!(*inside, marker["color"], "{meta}");
+    }
+    let inside: std::collections::BTreeSet<String> = reasons.values().map(Value::to_string).collect();
+    assert!(reasons.len() > 1 && inside.len() == reasons.len(), "{reasons:?}");
+}
+
+/// The smoothed round-trip time follows from the measurements, by the formula of RFC 9260 section 6.3.1.
+#[test]
+fn every_measurement_of_the_round_trip_is_shown() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let standard = ["--set", "flow.tcp.tcp.variant=standard", "--set", "stop=60 s"];
+    let (page, _) = report(directory.path(), &[&[&*example("tcp-beside-sctp")][..], &standard].concat());
+    let traces = traces(&page);
+    let points = |trace: &Value| -> Vec<(f64, f64)> {
+        numbers(&trace["x"]).into_iter().zip(numbers(&trace["y"])).collect()
+    };
+    let mut flows = 0;
+    for (i, trace) in traces.iter().enumerate() {
+        if !trace["name"].as_str().is_some_and(|name| name.ends_with(": RTT, measured")) {
+            continue;
+        }
+        flows += 1;
+        let (measured, smoothed) = (points(trace), points(&traces[i + 1]));
+        let at = |time: f64| smoothed.iter().rev().find(|(at, _)| *at <= time).map_or(0.0, |(_, srtt)| *srtt);
+        let mut srtt = measured[0].1;
+        for (time, rtt) in &measured {
+            srtt = (7.0 * srtt + rtt) / 8.0;
+            assert!((srtt - at(*time)).abs() < 1e-4 * srtt, "{time}: {srtt} and {}", at(*time));
+        }
+        assert!(measured.len() > 20, "{}", measured.len());
+    }
+    assert_eq!(flows, 2);
+    // TCP's numbers are bytes, also of what was dropped.
+    let dropped = traces.iter().find(|trace| trace["name"] == "dropped" && trace["meta"]["flow"] == "tcp");
+    let dropped = numbers(&dropped.expect("the link loses segments")["y"]);
+    assert!(dropped.iter().all(|number| number % 1448.0 == 0.0), "{dropped:?}");
+    assert!(page.contains("tcp: segments") && page.contains("\"text\":\"byte\""));
+}
+
 #[test]
 fn frames_of_radios_stand_on_a_time_line() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -188,7 +188,7 @@ fn update(line: &mut PathLine, at: f64, detail: &Detail) {
             (line.cwnd, line.flight) = (*cwnd, *flight);
             line.ssthresh = (*ssthresh != u64::MAX).then_some(*ssthresh);
         }
-        Detail::Rto { rto, srtt } => {
+        Detail::Rto { rto, srtt, .. } => {
             (line.rto, line.srtt) = (Some(rto.as_secs_f64()), srtt.map(|srtt| srtt.as_secs_f64()));
         }
         Detail::Sent { size, .. } => line.rates.add(at, u64::from(*size)),

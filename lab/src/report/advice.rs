@@ -68,8 +68,8 @@ fn boundary(task: &PairTask, map: &Map) -> Value {
             },
         ],
         "layout": {
-            "xaxis": { "type": "log", "title": { "text": text(&format!("rate of {}, bit/s", second.name)) } },
-            "yaxis": { "type": "log", "title": { "text": text(&format!("rate of {}, bit/s", first.name)) } },
+            "xaxis": { "type": "log", "dtick": "D2", "title": { "text": text(&format!("rate of {}, bit/s", second.name)) } },
+            "yaxis": { "type": "log", "dtick": "D2", "title": { "text": text(&format!("rate of {}, bit/s", first.name)) } },
             "showlegend": false,
         },
     })
@@ -94,7 +94,7 @@ fn curves(task: &PairTask, answer: &PolicyAnswer) -> Value {
     json!({
         "data": lines,
         "layout": {
-            "xaxis": { "type": "log", "title": { "text": "receive buffer, B" } },
+            "xaxis": { "type": "log", "dtick": "D2", "title": { "text": "receive buffer, B" } },
             "yaxis": { "rangemode": "tozero", "title": { "text": "s" } },
         },
     })

@@ -24,6 +24,8 @@ pub(super) struct Series {
     pub(super) name: String,
     /// As `#rrggbb`.
     pub(super) color: &'static str,
+    /// The color within symbols whose border has `color`; none: the same.
+    pub(super) inside: Option<&'static str>,
     pub(super) shape: Shape,
     pub(super) columns: Columns,
     /// What the page's script must know of it.

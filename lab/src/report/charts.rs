@@ -1,5 +1,6 @@
 //! The charts of a run, from what was recorded of it.
 
+use anabranch_sim::results::RunResult;
 use serde_json::json;
 
 use super::chart::{COLORS, Chart, Columns, Series, Shape};
@@ -7,32 +8,46 @@ use super::record::{ChannelRecord, FlowRecord, PathRecord, Recorder, WaitCause};
 
 const DROPPED: &str = "#d00000";
 const NEUTRAL: &str = "#888888";
+/// Why a chunk is sent, other than for the first time: a symbol, and a color that no path has. The first two are the rest of the palette.
+const REASONS: [(&str, &str, &str); 5] = [
+    ("fast retransmission", "diamond", "#f0e442"),
+    ("retransmission after timeout", "triangle-up", "#000000"),
+    ("reinjection", "triangle-down", "#ffffff"),
+    ("tail loss probe", "pentagon", "#888888"),
+    ("window probe", "square", "#9b4dca"),
+];
 /// Height of a chart in pixels, of a bar, and of a lane of frames.
 const CHART: u32 = 250;
 const BAR: u32 = 90;
 const LANE: u32 = 36;
 
-/// The charts of everything that was recorded of a run that ended after so many seconds.
-pub(super) fn charts(recorder: &Recorder, ended: f64) -> Vec<Chart> {
+/// The charts of everything that was recorded of the run with this result.
+pub(super) fn charts(recorder: &Recorder, result: &RunResult) -> Vec<Chart> {
     let flows = recorder.flows.iter().filter(|flow| !flow.paths.is_empty());
-    let mut charts: Vec<Chart> = flows.flat_map(|flow| of_flow(flow, ended)).collect();
+    let mut charts: Vec<Chart> = flows.flat_map(|flow| of_flow(flow, result)).collect();
     charts.extend(queues(recorder));
     charts.extend(recorder.channels.iter().filter(|channel| !channel.is_empty()).map(frames));
     charts
 }
 
-fn of_flow(flow: &FlowRecord, ended: f64) -> [Chart; 5] {
+fn of_flow(flow: &FlowRecord, result: &RunResult) -> [Chart; 5] {
+    let ended = result.ended;
+    let counts_bytes = result
+        .flows
+        .iter()
+        .any(|known| known.name == flow.name && ["tcp", "mptcp"].contains(&known.protocol));
     [
-        sequence(flow),
+        sequence(flow, counts_bytes),
         windows(flow),
         per_path(flow, "rate sent", "bit/s", |path| {
             let rates = path.rate.until((ended * 1e9) as u64);
-            vec![("sent", "solid", Columns::of(rates.into_iter()))]
+            vec![("sent", Shape::Steps("solid"), Columns::of(rates.into_iter()))]
         }),
         per_path(flow, "round-trip time and RTO", "s", |path| {
             vec![
-                ("smoothed RTT", "solid", Columns::of(path.held(&path.srtt))),
-                ("RTO", "dot", Columns::of(path.held(&path.rto))),
+                ("RTT, measured", Shape::Symbols("circle", 3), Columns::of(path.rtt.iter())),
+                ("smoothed RTT", Shape::Steps("solid"), Columns::of(path.held(&path.srtt))),
+                ("RTO", Shape::Steps("dot"), Columns::of(path.held(&path.rto))),
             ]
         }),
         waiting(flow, ended),
@@ -43,23 +58,23 @@ fn chart(title: String, unit: &'static str, height: u32) -> Chart {
     Chart { title, unit, height, lanes: Vec::new(), series: Vec::new() }
 }
 
-/// The time-sequence diagram: chunks by the number of their TSN from the first.
-fn sequence(flow: &FlowRecord) -> Chart {
-    let mut chart = chart(format!("{}: chunks", flow.name), "chunk", 2 * CHART);
+/// The time-sequence diagram: chunks by the number of their TSN from the first, segments by that of their first byte.
+fn sequence(flow: &FlowRecord, counts_bytes: bool) -> Chart {
+    let (what, unit) = if counts_bytes { ("segments", "byte") } else { ("chunks", "chunk") };
+    let mut chart = chart(format!("{}: {what}", flow.name), unit, 2 * CHART);
     for ((path, record), color) in flow.paths.iter().zip(COLORS.iter().cycle()) {
         for (reason, points) in record.sent() {
-            let symbol = match reason {
-                "new" => "circle",
-                "fast retransmission" => "diamond",
-                "window probe" => "square",
-                _ => "triangle-up",
+            let again = REASONS.iter().find(|(name, ..)| *name == reason);
+            let (shape, inside) = match again {
+                Some((_, symbol, inside)) => (Shape::Symbols(symbol, 9), Some(*inside)),
+                None => (Shape::Symbols("circle", 3), None),
             };
-            let size = if reason == "new" { 3 } else { 8 };
             let meta = json!({ "kind": "sent", "flow": flow.name, "path": path, "why": reason });
             chart.series.push(Series {
                 name: format!("{path}: {reason}"),
                 color,
-                shape: Shape::Symbols(symbol, size),
+                inside,
+                shape,
                 columns: Columns::of(points.iter()),
                 meta: Some(meta),
             });
@@ -68,6 +83,7 @@ fn sequence(flow: &FlowRecord) -> Chart {
     chart.series.push(Series {
         name: "dropped".to_owned(),
         color: DROPPED,
+        inside: None,
         shape: Shape::Symbols("x", 7),
         columns: Columns::of(flow.dropped.iter()),
         meta: Some(json!({ "kind": "dropped", "flow": flow.name })),
@@ -95,12 +111,13 @@ fn per_path(
     flow: &FlowRecord,
     title: &str,
     unit: &'static str,
-    lines: impl Fn(&PathRecord) -> Vec<(&'static str, &'static str, Columns)>,
+    series: impl Fn(&PathRecord) -> Vec<(&'static str, Shape, Columns)>,
 ) -> Chart {
     let mut chart = chart(format!("{}: {}", flow.name, title), unit, CHART);
     for ((path, record), color) in flow.paths.iter().zip(COLORS.iter().cycle()) {
-        for (name, dash, columns) in lines(record).into_iter().filter(|(_, _, columns)| !columns.is_empty()) {
-            chart.series.push(steps(format!("{path}: {name}"), color, dash, columns));
+        for (name, shape, columns) in series(record).into_iter().filter(|(.., columns)| !columns.is_empty()) {
+            let name = format!("{path}: {name}");
+            chart.series.push(Series { name, color, inside: None, shape, columns, meta: None });
         }
     }
     chart
@@ -118,7 +135,14 @@ fn waiting(flow: &FlowRecord, ended: f64) -> Chart {
             columns.interval(*from, *to, 1.0);
         }
         let meta = Some(json!({ "kind": "waiting", "flow": flow.name }));
-        chart.series.push(Series { name: name.to_owned(), color, shape: Shape::Bars(18), columns, meta });
+        chart.series.push(Series {
+            name: name.to_owned(),
+            color,
+            inside: None,
+            shape: Shape::Bars(18),
+            columns,
+            meta,
+        });
     }
     chart
 }
@@ -151,11 +175,18 @@ fn frames(channel: &ChannelRecord) -> Chart {
             }
         }
         let meta = Some(json!({ "kind": "frames", "channel": channel.name }));
-        chart.series.push(Series { name: kind.to_owned(), color, shape: Shape::Bars(14), columns, meta });
+        chart.series.push(Series {
+            name: kind.to_owned(),
+            color,
+            inside: None,
+            shape: Shape::Bars(14),
+            columns,
+            meta,
+        });
     }
     chart
 }
 
 fn steps(name: String, color: &'static str, dash: &'static str, columns: Columns) -> Series {
-    Series { name, color, shape: Shape::Steps(dash), columns, meta: None }
+    Series { name, color, inside: None, shape: Shape::Steps(dash), columns, meta: None }
 }

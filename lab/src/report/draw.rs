@@ -79,10 +79,14 @@ fn draw_series(plane: &mut Plane<'_, '_>, series: &Series, ended: f64) -> Drawn 
             let size = i32::try_from(size).unwrap_or(8) / 2 + 1;
             match symbol {
                 "x" => drop(plane.draw_series(points.map(|at| Cross::new(at, size, color.stroke_width(2))))?),
-                "triangle-up" | "diamond" => {
-                    plane.draw_series(points.map(|at| TriangleMarker::new(at, size + 2, color.filled())))?;
+                "circle" => drop(plane.draw_series(points.map(|at| Circle::new(at, size, color.filled())))?),
+                _ => {
+                    let drawn = |at| {
+                        let [border, inside] = filled(series, symbol, size);
+                        EmptyElement::at(at) + border + inside
+                    };
+                    plane.draw_series(points.map(drawn))?;
                 }
-                _ => drop(plane.draw_series(points.map(|at| Circle::new(at, size, color.filled())))?),
             }
         }
         Shape::Bars(_) => {
@@ -93,6 +97,25 @@ fn draw_series(plane: &mut Plane<'_, '_>, series: &Series, ended: f64) -> Drawn 
         }
     }
     Ok(())
+}
+
+/// A symbol with corners around its middle, in the color of the series and, smaller, in the color within.
+fn filled(series: &Series, symbol: &str, size: i32) -> [Polygon<(i32, i32)>; 2] {
+    let inside = series.inside.unwrap_or(series.color);
+    [(size + 2, series.color), (size, inside)]
+        .map(|(size, color)| Polygon::new(corners(symbol, size), rgb(color).filled()))
+}
+
+/// The corners of a symbol so many pixels from its middle.
+fn corners(symbol: &str, size: i32) -> Vec<(i32, i32)> {
+    let (s, half) = (size, size / 2);
+    match symbol {
+        "diamond" => vec![(0, -s), (s, 0), (0, s), (-s, 0)],
+        "triangle-down" => vec![(0, s), (s, -half), (-s, -half)],
+        "triangle-up" => vec![(0, -s), (s, half), (-s, half)],
+        "pentagon" => vec![(0, -s), (s, -half / 2), (half, s), (-half, s), (-s, -half / 2)],
+        _ => vec![(-s, -s), (s, -s), (s, s), (-s, s)],
+    }
 }
 
 /// The corners of a line whose values hold until the next.
@@ -191,10 +214,11 @@ fn legend(area: &DrawingArea<SVGBackend<'_>, Shift>, chart: &Chart) -> Drawn {
         match series.shape {
             Shape::Steps(dash) => dashes(area, dash, y, color)?,
             Shape::Symbols("x", _) => area.draw(&Cross::new((10, y), 4, color.stroke_width(2)))?,
-            Shape::Symbols("triangle-up" | "diamond", _) => {
-                area.draw(&TriangleMarker::new((10, y), 6, color.filled()))?;
+            Shape::Symbols("circle", _) => area.draw(&Circle::new((10, y), 4, color.filled()))?,
+            Shape::Symbols(symbol, _) => {
+                let [border, inside] = filled(series, symbol, 4);
+                area.draw(&(EmptyElement::at((10, y)) + border + inside))?;
             }
-            Shape::Symbols(..) => area.draw(&Circle::new((10, y), 4, color.filled()))?,
             Shape::Bars(_) => area.draw(&Rectangle::new([(2, y - 5), (20, y + 5)], color.filled()))?,
         }
     }

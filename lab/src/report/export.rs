@@ -94,7 +94,7 @@ fn options() -> usvg::Options<'static> {
 /// The charts of a run as files: names and contents. Each chart has `NAME.svg`, `.png`, `.pdf`, `.csv` and `.tex`.
 pub fn chart_files(result: &RunResult, recorder: &Recorder) -> Result<Vec<(String, Vec<u8>)>, PictureError> {
     let (mut files, mut names) = (Vec::new(), FileNames::default());
-    for chart in charts(recorder, result.ended) {
+    for chart in charts(recorder, result) {
         let chart = reduced(chart);
         let name = names.of(&chart.title);
         let svg = draw::svg(&chart, result.ended)?;
@@ -197,7 +197,7 @@ fn pgfplots(chart: &Chart, name: &str, ended: f64) -> String {
     let mut drawn = String::new();
     for (i, series) in chart.series.iter().enumerate().filter(|(_, series)| !series.columns.is_empty()) {
         let number = i + 1;
-        let (style, columns) = pgf_style(series.shape);
+        let (style, columns) = pgf_style(series);
         let _ = writeln!(
             drawn,
             "\\addplot[series{number}, {style}, restrict expr to domain={{\\thisrow{{number}}}}{{{number}:{number}}}]\n  \
@@ -209,18 +209,27 @@ fn pgfplots(chart: &Chart, name: &str, ended: f64) -> String {
 }
 
 /// The PGFPlots options of a series, and the columns that it uses.
-fn pgf_style(shape: Shape) -> (String, &'static str) {
-    match shape {
+fn pgf_style(series: &Series) -> (String, &'static str) {
+    match series.shape {
         Shape::Steps(dash) => (format!("const plot, no marks, {}", pgf::dash(dash)), "x=time, y=value"),
         Shape::Symbols(symbol, size) => {
             let mark = match symbol {
                 "x" => "x",
                 "diamond" => "diamond*",
                 "square" => "square*",
-                "triangle-up" => "triangle*",
+                "triangle-up" | "triangle-down" => "triangle*",
+                "pentagon" => "pentagon*",
                 _ => "*",
             };
-            (format!("only marks, mark={mark}, mark size={}pt", f64::from(size) / 4.0), "x=time, y=value")
+            let mut options: Vec<String> =
+                series.inside.iter().map(|color| format!("fill={}", pgf::color(color))).collect();
+            options.extend((symbol == "triangle-down").then(|| "rotate=180".to_owned()));
+            let options = options.join(", ");
+            let size = f64::from(size) / 4.0;
+            (
+                format!("only marks, mark={mark}, mark size={size}pt, mark options={{{options}}}"),
+                "x=time, y=value",
+            )
         }
         Shape::Bars(width) => {
             let length = "quiver={u=\\thisrow{to}-\\thisrow{from}, v=0}";
@@ -236,7 +245,8 @@ mod tests {
     fn chart(shape: Shape, lanes: Vec<String>) -> Chart {
         let mut columns = Columns::default();
         columns.interval(1_000_000_000, 2_000_000_000, 1.0);
-        let series = Series { name: "a_b, c".to_owned(), color: "#0072b2", shape, columns, meta: None };
+        let series =
+            Series { name: "a_b, c".to_owned(), color: "#0072b2", inside: None, shape, columns, meta: None };
         Chart { title: "Fl#w: x".to_owned(), unit: "bytes", height: 250, lanes, series: vec![series] }
     }
 

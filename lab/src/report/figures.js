@@ -8,10 +8,17 @@
     "font.color": dark.matches ? "#ececec" : "#1c1c1c", paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     "xaxis.gridcolor": dark.matches ? "#33383d" : "#dddddd", "yaxis.gridcolor": dark.matches ? "#33383d" : "#dddddd",
   });
+  const narrow = window.matchMedia("(max-width: 700px)").matches;
   const title = document.title.replace(/[^A-Za-z0-9_-]+/g, "-");
   const drawn = figures.map(({ data, layout }, i) => {
     const place = document.getElementById(`chart-${i}`);
-    Object.assign(layout, { height: 420, margin: { l: 80, r: 20, t: 20, b: 70 }, hovermode: "closest" });
+    // The buttons stand above the chart.
+    Object.assign(layout, { height: 440, margin: { l: 80, r: 20, t: 40, b: 70 }, hovermode: "closest" });
+    if (narrow) {
+      // Names of lines have no room at the right.
+      layout.legend = { orientation: "h", x: 0, y: -0.25, yanchor: "top" };
+      Object.assign(layout.margin, { l: 60, r: 10 });
+    }
     const options = {
       responsive: true, displaylogo: false, toImageButtonOptions: { format: "svg", filename: `${title}-${i + 1}` },
     };

@@ -5,6 +5,7 @@
   const { data, layout } = JSON.parse(document.getElementById("figure").textContent);
   const whole = layout.xaxis.range.slice();
   const traces = data.map(levels.decoded);
+  const unescaped = (text) => text.replace(/&lt;/g, "<").replace(/&gt;/g, ">").replace(/&amp;/g, "&");
 
   // Colors follow the reader's choice of light or dark.
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
@@ -22,8 +23,34 @@
     toImageButtonOptions: { format: "svg", filename: document.title.replace(/[^A-Za-z0-9_-]+/g, "-") },
   };
   if (window.matchMedia("(max-width: 700px)").matches) {
-    layout.showlegend = false; // The name of a line stands beside the cursor.
+    layout.showlegend = false;
     Object.assign(layout.margin, { l: 50, r: 10 });
+    charts.after(names());
+  }
+  // The names of the lines, chart by chart, where there is no room beside the charts.
+  function names() {
+    const made = (tag, properties) => Object.assign(document.createElement(tag), properties);
+    const list = made("dl", { id: "names" });
+    layout.annotations.forEach(({ text }, i) => {
+      const shown = data.filter((trace) => trace.yaxis === (i === 0 ? "y" : `y${i + 1}`));
+      list.append(made("dt", { textContent: unescaped(text) }), made("dd", {}));
+      for (const trace of shown) list.lastChild.append(sign(trace), `${unescaped(trace.name)} `);
+    });
+    return list;
+  }
+  // A line or a symbol as the charts have it.
+  function sign({ line, marker }) {
+    const drawn = Object.assign(document.createElement("span"), { className: marker ? "symbol" : "line", ariaHidden: "true" });
+    if (marker) {
+      const symbols = { diamond: "◆", "triangle-up": "▲", "triangle-down": "▼", pentagon: "⬟", square: "■", x: "✖" };
+      drawn.textContent = symbols[marker.symbol] || "●";
+      drawn.style.color = marker.color;
+      if (marker.line) drawn.style.webkitTextStroke = `1px ${marker.line.color}`;
+    } else {
+      const dashed = { dot: "dotted", dash: "dashed" }[line.dash] || "solid";
+      drawn.style.borderTop = `${Math.min(line.width * 2, 10)}px ${dashed} ${line.color}`;
+    }
+    return drawn;
   }
   // The values keep their range while the time is zoomed.
   const scaled = {};
@@ -111,7 +138,6 @@
     }
     return said;
   }
-  const unescaped = (text) => text.replace(/&lt;/g, "<").replace(/&gt;/g, ">").replace(/&amp;/g, "&");
   let cursor = null;
   // The first packet of the list that is not before a moment.
   const place = (at) => {
@@ -133,7 +159,7 @@
       for (const cell of cells) row.appendChild(Object.assign(document.createElement(tag), { textContent: cell }));
       return row;
     };
-    add(["time", "flow", "chunk", "path", "what"], "th");
+    add(["time", "flow", "number", "path", "what"], "th");
     shown.forEach(([time, flow, chunk, path, what], i) => {
       const row = add([time.toFixed(6) + " s", flow, chunk, path, what], "td");
       if (first + i === here) row.setAttribute("aria-current", "true");

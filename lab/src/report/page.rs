@@ -45,7 +45,7 @@ pub fn page(
             pre { (serde_json::to_string_pretty(&results)?) }
         }
     };
-    let figure = PreEscaped(figure(&charts(recorder, result.ended), result.ended));
+    let figure = PreEscaped(figure(&charts(recorder, result), result.ended));
     Ok(shell(&title, &body, &figure, SCRIPT).into_string())
 }
 

@@ -2,6 +2,10 @@
 
 use std::fmt::Write as _;
 
+use plotters::style::RGBColor;
+
+use super::draw::rgb;
+
 /// A document with one axis: the colours (`#rrggbb`) of its series, `series1` and on; the options of the axis; what is drawn in it.
 pub(super) fn document<'a>(colors: impl Iterator<Item = &'a str>, options: &str, drawn: &str) -> String {
     let axis = format!(
@@ -34,6 +38,12 @@ fn picture<'a>(colors: impl Iterator<Item = &'a str>, library: &str, drawn: &str
         let _ = writeln!(text, "\\definecolor{{series{}}}{{HTML}}{{{}}}", i + 1, color[1..].to_uppercase());
     }
     text + "\\begin{document}\n\\begin{tikzpicture}\n" + drawn + "\\end{tikzpicture}\n\\end{document}\n"
+}
+
+/// The color `#rrggbb` as an option takes it.
+pub(super) fn color(text: &str) -> String {
+    let RGBColor(red, green, blue) = rgb(text);
+    format!("{{rgb,255:red,{red};green,{green};blue,{blue}}}")
 }
 
 /// The style of a line that is dashed as plotly.js calls it.

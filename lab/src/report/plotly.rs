@@ -37,6 +37,8 @@ fn layout(charts: &[Chart], ended: f64) -> Value {
     let mut layout = json!({
         "height": height,
         "hovermode": "x",
+        // Also of a single line.
+        "showlegend": true,
         "hoversubplots": "axis",
         "margin": { "l": 90, "r": 230, "t": 40, "b": 50 },
     });
@@ -93,7 +95,7 @@ fn write_trace(text: &mut String, row: usize, series: &Series) {
 
 /// A trace without its columns.
 fn trace(row: usize, series: &Series) -> Value {
-    let Series { name, color, shape, meta, .. } = series;
+    let Series { name, color, inside, shape, meta, .. } = series;
     let mut trace = json!({
         "type": "scatter",
         "name": text(name),
@@ -109,7 +111,10 @@ fn trace(row: usize, series: &Series) -> Value {
         Shape::Bars(width) => trace["line"] = json!({ "color": color, "width": width }),
         Shape::Symbols(symbol, size) => {
             trace["mode"] = json!("markers");
-            trace["marker"] = json!({ "color": color, "size": size, "symbol": symbol });
+            trace["marker"] = json!({ "color": inside.unwrap_or(color), "size": size, "symbol": symbol });
+            if inside.is_some() {
+                trace["marker"]["line"] = json!({ "color": color, "width": 1.5 });
+            }
         }
     }
     if let Some(meta) = meta {

@@ -213,8 +213,9 @@ fn draw(root: &Area<'_>, plot: &Plot) -> Drawn {
     mesh(&mut plane, plot)?;
     let none = [f64::INFINITY, f64::NEG_INFINITY];
     let values = plot.range(|(.., value)| value.map_or(none, |value| [value; 2]));
-    // Values of one place may be equal: each series has smaller symbols than the one before.
+    // Values of one place may be equal: each series has smaller symbols than the one before. Lines leave room for their intervals.
     for (series, size) in plot.series.iter().zip([7, 5, 3].into_iter().chain(std::iter::repeat(2))) {
+        let size = if series.kind == Kind::Line { 3 } else { size };
         draw_series(&mut plane, series, values, size)?;
     }
     if plot.has_long_labels() {
@@ -265,7 +266,9 @@ fn draw_series(plane: &mut Plane<'_, '_>, series: &Series, [low, high]: [f64; 2]
                 let filled = color.mix(0.1 + 0.6 * share).filled();
                 plane.draw_series([Rectangle::new([(x - 0.5, y - 0.5), (x + 0.5, y + 0.5)], filled)])?;
                 let text = value.map(short).unwrap_or_default();
-                plane.draw_series([Text::new(text, (x - 0.3, *y), (FONT, 13).into_font().color(&INK))])?;
+                let middle = Pos::new(HPos::Center, VPos::Center);
+                let style = (FONT, 13).into_font().color(&INK).pos(middle);
+                plane.draw_series([Text::new(text, (*x, *y), style)])?;
             }
         }
         Kind::Distribution => {
@@ -290,9 +293,12 @@ fn draw_series(plane: &mut Plane<'_, '_>, series: &Series, [low, high]: [f64; 2]
             }
             plane.draw_series(points().map(|at| Circle::new(at, size, color.filled())))?;
             let bars = series.points.iter().filter_map(|(x, y, half)| Some((*x, *y, (*half)?)));
-            plane.draw_series(bars.map(|(x, y, half)| {
-                PathElement::new(vec![(x, y - half), (x, y + half)], color.stroke_width(1))
-            }))?;
+            for (x, y, half) in bars {
+                let ends = [(x, y - half), (x, y + half)];
+                plane.draw_series([PathElement::new(ends.to_vec(), color.stroke_width(2))])?;
+                let cap = || PathElement::new(vec![(-5, 0), (5, 0)], color.stroke_width(2));
+                plane.draw_series(ends.map(|end| EmptyElement::at(end) + cap()))?;
+            }
         }
     }
     Ok(())

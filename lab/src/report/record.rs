@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use anabranch_proto::policy::Why;
 use anabranch_proto::{Blocked, Note, NoteKind, PathId, PathState, Time, Tsn};
 use anabranch_sim::trace::{
-    Detail, Details, FrameKind, Names, Observer, QueueChange, QueueRecord, RadioFrame, Record, Side, Wants,
+    Contents, Detail, Details, FrameKind, Names, Observer, QueueChange, QueueRecord, RadioFrame, Record,
+    Side, Wants,
 };
 
 use super::frames::Frames;
@@ -104,6 +105,8 @@ pub(super) struct PathRecord {
     pub(super) windows: Steps<3>,
     pub(super) rto: Points,
     pub(super) srtt: Points,
+    /// Each measurement of the round-trip time.
+    pub(super) rtt: Points,
     pub(super) rate: Rate,
 }
 
@@ -188,6 +191,7 @@ impl PathRecord {
             windows: Steps::new(LINE),
             rto: line(),
             srtt: line(),
+            rtt: line(),
             rate: Rate::new(),
         }
     }
@@ -329,9 +333,12 @@ impl FlowRecord {
             Detail::Window { cwnd, ssthresh, flight, marked, .. } => {
                 self.path(path).windows.set(at, [*cwnd, *ssthresh, flight + marked]);
             }
-            Detail::Rto { rto, srtt } => {
+            Detail::Rto { rto, srtt, rtt } => {
                 let path = self.path(path);
                 path.rto.push(at, rto.as_secs_f64());
+                if let Some(rtt) = rtt {
+                    path.rtt.push(at, rtt.as_secs_f64());
+                }
                 if let Some(srtt) = srtt {
                     path.srtt.push(at, srtt.as_secs_f64());
                 }
@@ -427,6 +434,12 @@ impl Observer for Recorder {
                 let flow = &mut self.flows[*flow];
                 for tsn in packet.tsns() {
                     let number = flow.number(u64::from(tsn.0));
+                    flow.dropped.push(at, number);
+                }
+                if let Contents::Tcp(packet) = packet.contents
+                    && packet.segment.length > 0
+                {
+                    let number = flow.number(packet.offset);
                     flow.dropped.push(at, number);
                 }
             }

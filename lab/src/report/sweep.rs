@@ -192,7 +192,10 @@ fn boxes(sweep: &Sweep, executed: &Executed, measure: usize) -> Value {
         })
     };
     let data: Vec<Value> = (0..sweep.cells()).map(cell).collect();
-    json!({ "data": data, "layout": { "xaxis": { "type": "category" }, "yaxis": values_axis(sweep, measure) } })
+    json!({
+        "data": data,
+        "layout": { "xaxis": { "type": "category", "automargin": true }, "yaxis": values_axis(sweep, measure) },
+    })
 }
 
 /// The positions of an axis's values, and the axis: numbers if all are numbers of one unit, otherwise words. Of words that look like

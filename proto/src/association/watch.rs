@@ -289,7 +289,7 @@ impl Association {
         if verifying && path.health.verification_failed() {
             self.try_next_local(id);
         }
-        self.paths.note_rto(id, now, &mut self.notes);
+        self.paths.note_rto(id, now, None, &mut self.notes);
         self.path_error(id, Unanswered::Heartbeat, now);
         // Data waits for an answer from any path, because there is no other way to learn that the peer is back.
         let needed = !self.sender.is_open() && !self.paths.views().iter().any(PathView::confirmed);
@@ -319,8 +319,9 @@ impl Association {
             HeartbeatFor::Size(size) => return self.paths.probe_answered(id, size, now, &self.config),
             of => return self.paths.pair_answered(id, of, now),
         }
-        self.paths.measure(id, now.since(asked.at));
-        self.paths.estimate_from_heartbeat(id, now.since(asked.at), now);
+        let rtt = now.since(asked.at);
+        self.paths.measure(id, rtt);
+        self.paths.estimate_from_heartbeat(id, rtt, now);
         let (view, path) = self.paths.both(id);
         view.errors = 0;
         self.detour.answered(id);
@@ -334,7 +335,7 @@ impl Association {
             }
         }
         self.errors = 0;
-        self.paths.note_rto(id, now, &mut self.notes);
+        self.paths.note_rto(id, now, Some(rtt), &mut self.notes);
         self.paths.small_came_through(id, now, &self.config);
         let before = self.paths.view(id).state;
         if before != PathState::Active {

@@ -32,7 +32,7 @@ pub enum NoteKind {
         /// Bytes marked for retransmission.
         marked: u64,
     },
-    /// A path's retransmission timeout has changed.
+    /// A path's retransmission timeout has changed, or its round-trip time was measured.
     Rto {
         /// The path.
         path: PathId,
@@ -40,6 +40,8 @@ pub enum NoteKind {
         rto: Duration,
         /// Smoothed round-trip time, if measured.
         srtt: Option<Duration>,
+        /// The round-trip time that was measured now.
+        rtt: Option<Duration>,
     },
     /// The peer's window, as the sender sees it, has changed.
     PeerWindow {

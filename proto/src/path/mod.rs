@@ -58,6 +58,8 @@ pub(crate) struct Path {
     pub(crate) points: Points,
     /// Further chunks whose round trips are being timed, in order, a few at most (rule `rtt_on_cut`).
     also_timed: SmallVec<[(Tsn, Time); 1]>,
+    /// The last round-trip time that one of these has measured.
+    pub(crate) beside: Option<Duration>,
     pub(crate) health: Health,
     /// The loss for which the window was last cut, until it is confirmed or refuted (mechanism `spurious_losses`).
     pub(crate) suspect: Option<Suspect>,
@@ -106,6 +108,7 @@ impl Path {
             rtt_on_cut,
             points: Points::default(),
             also_timed: SmallVec::new(),
+            beside: None,
             health,
             suspect: None,
             mtu,

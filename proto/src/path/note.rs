@@ -3,9 +3,9 @@
 use std::hint::cold_path;
 
 use super::{PathId, Paths};
-use crate::Time;
 use crate::notes::Notes;
 use crate::output::NoteKind;
+use crate::{Duration, Time};
 
 impl Paths {
     /// Records a possible change of the window.
@@ -32,13 +32,13 @@ impl Paths {
         });
     }
 
-    /// Records a possible change of RTO.
-    pub(crate) fn note_rto(&mut self, id: PathId, now: Time, notes: &mut Notes) {
+    /// Records a possible change of RTO. `rtt`: what was measured now.
+    pub(crate) fn note_rto(&mut self, id: PathId, now: Time, rtt: Option<Duration>, notes: &mut Notes) {
         let view = self.view_mut(id);
         view.rto_average.set(now, view.rto);
         notes.add(now, || {
             let view = self.view(id);
-            NoteKind::Rto { path: id, rto: view.rto, srtt: view.srtt }
+            NoteKind::Rto { path: id, rto: view.rto, srtt: view.srtt, rtt }
         });
     }
 }

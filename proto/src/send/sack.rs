@@ -200,11 +200,12 @@ impl Sender {
         }
         if tally.also_timed {
             cold_path();
-            around.paths.note_rto(id, around.now, around.notes);
+            let rtt = around.paths.get(id).beside;
+            around.paths.note_rto(id, around.now, rtt, around.notes);
         }
         if let Some(rtt) = tally.rtt {
             around.paths.measure(id, rtt);
-            around.paths.note_rto(id, around.now, around.notes);
+            around.paths.note_rto(id, around.now, tally.rtt, around.notes);
         }
         let unmarked = grows_by_unmarked(around.config);
         let flight = if unmarked { around.paths.view(id).flight } else { around.paths.counted(id) };

@@ -57,7 +57,7 @@ impl Sender {
         self.outstanding.unmark_timed_out(id, around.paths);
         let limits = around.paths.limits;
         around.paths.view_mut(id).measure(rtt, limits);
-        around.paths.note_rto(id, around.now, around.notes);
+        around.paths.note_rto(id, around.now, Some(rtt), around.notes);
         around.paths.undo(id, suspect, around.now, around.notes);
         around.statistics.spurious_losses += 1;
     }

@@ -57,7 +57,7 @@ impl Sender {
         if let Some(rack) = &mut path.rack {
             rack.lost(highest);
         }
-        around.paths.note_rto(id, around.now, around.notes);
+        around.paths.note_rto(id, around.now, None, around.notes);
     }
 
     /// Marks the chunks in flight on the path, for this reason. T3-rtx starts again if RACK leaves some in flight.

@@ -309,8 +309,8 @@ fn windows_and_timeouts_are_noted() {
     });
     assert_eq!(windows.next_back(), Some(bench.windows()));
     let mut rtos = bench.notes.iter().filter_map(|note| match note.kind {
-        NoteKind::Rto { rto, srtt, .. } => Some((rto, srtt)),
+        NoteKind::Rto { rto, srtt, rtt, .. } => Some((rto, srtt, rtt)),
         _ => None,
     });
-    assert_eq!(rtos.next_back(), Some((ms(1000), Some(ms(100)))));
+    assert_eq!(rtos.next_back(), Some((ms(1000), Some(ms(100)), Some(ms(100)))));
 }

@@ -160,7 +160,7 @@ impl<W: Write> PerfettoWriter<W> {
                 self.counter(at, process, Named(path, "cwnd"), BYTES, *cwnd);
                 self.counter(at, process, Named(path, "in flight"), BYTES, *flight);
             }
-            Detail::Rto { rto, srtt } => {
+            Detail::Rto { rto, srtt, .. } => {
                 self.counter(at, process, Named(path, "RTO"), MILLIS, rto.as_secs_f64() * 1e3);
                 if let Some(srtt) = srtt {
                     self.counter(at, process, Named(path, "SRTT"), MILLIS, srtt.as_secs_f64() * 1e3);

@@ -151,7 +151,7 @@ fn put_detail(detail: &Detail, flow: Ready<'_>, path: Option<&str>, side: Word, 
             object!(out; "cwnd" => cwnd, "flow" => flow, "in_flight" => flight, "marked" => marked, "path"? => path,
                 "side" => side, "ssthresh" => ssthresh);
         }
-        Detail::Rto { rto, srtt } => {
+        Detail::Rto { rto, srtt, .. } => {
             let srtt = srtt.map(|srtt| srtt.as_secs_f64() * 1e3);
             let rto = rto.as_secs_f64() * 1e3;
             object!(out; "flow" => flow, "path"? => path, "rto" => rto, "side" => side, "smoothed_rtt" => srtt);

@@ -86,7 +86,7 @@ impl CsvSeries {
                     }
                 }
             }
-            Detail::Rto { rto, srtt } => {
+            Detail::Rto { rto, srtt, .. } => {
                 self.row(flow, &RTO, &[at, path, length(*rto), srtt.map_or(Nothing, length)]);
             }
             Detail::PeerWindow { bytes } => self.row(flow, &PEER_WINDOW, &[at, Number(*bytes)]),

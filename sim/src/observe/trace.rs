@@ -267,12 +267,14 @@ pub enum Detail {
         /// The congestion window in segments, with its fraction, if the transport counts in segments.
         segments: Option<f64>,
     },
-    /// A path's retransmission timeout has changed.
+    /// A path's retransmission timeout has changed, or its round-trip time was measured.
     Rto {
         /// The timeout.
         rto: Duration,
         /// Smoothed round-trip time, if measured.
         srtt: Option<Duration>,
+        /// The round-trip time that was measured now.
+        rtt: Option<Duration>,
     },
     /// The peer's window, as the sender sees it, has changed.
     PeerWindow {
@@ -340,7 +342,7 @@ impl Detail {
             NoteKind::Window { path, cwnd, ssthresh, flight, marked } => {
                 (Some(path), Detail::Window { cwnd, ssthresh, flight, marked, segments: None })
             }
-            NoteKind::Rto { path, rto, srtt } => (Some(path), Detail::Rto { rto, srtt }),
+            NoteKind::Rto { path, rto, srtt, rtt } => (Some(path), Detail::Rto { rto, srtt, rtt }),
             NoteKind::PeerWindow { bytes } => (None, Detail::PeerWindow { bytes }),
             NoteKind::Sent { path, ref tsn, size, why } => {
                 (Some(path), Detail::Sent { number: number(tsn), size, why })

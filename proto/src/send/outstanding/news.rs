@@ -341,8 +341,10 @@ fn acknowledge_timed(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap
     let timed_out = sent.state == ChunkState::Marked(Why::Timeout);
     let Some(since) = paths.get_mut(sent.path).end_timing_beside(tsn, by_gap) else { return };
     if !timed_out {
-        paths.measure(sent.path, now.since(since));
-        paths.get_mut(sent.path).tally.also_timed = true;
+        let rtt = now.since(since);
+        paths.measure(sent.path, rtt);
+        let path = paths.get_mut(sent.path);
+        (path.tally.also_timed, path.beside) = (true, Some(rtt));
     }
 }
 

@@ -158,7 +158,7 @@ pub(crate) fn told(note: TcpNote) -> Detail {
         TcpNote::Window { cwnd, cwnd_segments, ssthresh, flight, marked } => {
             Detail::Window { cwnd, ssthresh, flight, marked, segments: Some(cwnd_segments) }
         }
-        TcpNote::Rto { rto, srtt } => Detail::Rto { rto, srtt },
+        TcpNote::Rto { rto, srtt, rtt } => Detail::Rto { rto, srtt, rtt },
         TcpNote::PeerWindow { bytes } => Detail::PeerWindow { bytes },
         TcpNote::Blocked(by) => Detail::Blocked(by),
         TcpNote::Sent { sequence, size, why } => Detail::Sent { number: sequence, size, why: data(why) },

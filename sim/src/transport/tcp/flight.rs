@@ -209,9 +209,10 @@ impl Flight {
     /// Completes the measurement if the cumulative point has passed the timed segment.
     pub(super) fn measure(&mut self, now: Time) -> Option<Duration> {
         let (_, sent) = self.timed.take_if(|(end, _)| *end <= self.outstanding.acknowledged())?;
+        let rtt = now.since(sent);
         self.rto.measured(sent, now);
-        self.note_rto(now);
-        Some(now.since(sent))
+        self.note_rto(now, Some(rtt));
+        Some(rtt)
     }
 
     pub(super) fn set_notes(&mut self, on: bool) {
@@ -233,9 +234,10 @@ impl Flight {
         }
     }
 
-    pub(super) fn note_rto(&mut self, now: Time) {
+    /// Records a possible change of RTO. `rtt`: what was measured now.
+    pub(super) fn note_rto(&mut self, now: Time, rtt: Option<Duration>) {
         let (rto, srtt) = (self.rto.timeout(), self.rto.srtt());
-        self.note(now, || TcpNote::Rto { rto, srtt });
+        self.note(now, || TcpNote::Rto { rto, srtt, rtt });
     }
 
     /// Segments are declared lost.

@@ -141,12 +141,14 @@ pub(crate) enum TcpNote {
         /// Bytes to be sent again.
         marked: u64,
     },
-    /// Its retransmission timeout has changed.
+    /// Its retransmission timeout has changed, or its round-trip time was measured.
     Rto {
         /// The timeout.
         rto: Duration,
         /// Smoothed round-trip time.
         srtt: Option<Duration>,
+        /// The round-trip time that was measured now.
+        rtt: Option<Duration>,
     },
     /// The receiver's window.
     PeerWindow {

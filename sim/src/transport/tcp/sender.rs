@@ -244,7 +244,7 @@ impl Sender {
         }
         self.flight.rto.back_off();
         self.flight.restart_timer(now);
-        self.flight.note_rto(now);
+        self.flight.note_rto(now, None);
         self.note_window(now);
     }
 
@@ -281,7 +281,7 @@ impl Sender {
         match (sent, &self.repair) {
             (Some(sent), _) => {
                 self.flight.rto.measured(sent, now);
-                self.flight.note_rto(now);
+                self.flight.note_rto(now, Some(now.since(sent)));
             }
             (None, Repair::Standard(_)) => self.flight.rto.after_lost_syn(),
             (None, Repair::Sack1(_)) => {}
