@@ -6,7 +6,7 @@ use std::time::Duration;
 use anabranch_proto::policy::Why;
 use anabranch_proto::wire::Chunk;
 use anabranch_proto::{Purpose, Time};
-use anabranch_sim::trace::{Contents, Detail, Names, Observer, PacketView, Record, Side};
+use anabranch_sim::trace::{Contents, Detail, Names, Observer, PacketView, Record, Segment, Side};
 use anabranch_sim::{capture, words};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -240,7 +240,8 @@ fn short(packet: &PacketView<'_>) -> String {
             format!("SACK {}, a_rwnd {}", sack.cumulative.0, sack.a_rwnd)
         }
         Chunk::Sack(sack) => {
-            format!("SACK {}, a_rwnd {}, {} gap blocks", sack.cumulative.0, sack.a_rwnd, sack.gaps.len())
+            let gaps = counted(sack.gaps.len(), "gap block");
+            format!("SACK {}, a_rwnd {}, {gaps}", sack.cumulative.0, sack.a_rwnd)
         }
         other => capture::summary(other).split(" tag=").next().unwrap_or_default().to_owned(),
     };
@@ -253,11 +254,28 @@ fn short(packet: &PacketView<'_>) -> String {
         Contents::Tcp(packet) if packet.segment.length > 0 => {
             format!("bytes {} to {}", packet.offset, packet.offset + u64::from(packet.segment.length))
         }
-        Contents::Tcp(_) => "acknowledgement, SYN or FIN".to_owned(),
+        Contents::Tcp(packet) => bare(&packet.segment),
         Contents::Datagram(_) => "datagram".to_owned(),
         Contents::Raw(_) => "IP packet of a program".to_owned(),
         Contents::Foreign(_) => "packet of a foreign transport".to_owned(),
     }
+}
+
+/// A TCP segment without data in one line.
+fn bare(segment: &Segment) -> String {
+    let flags = [(segment.syn, "SYN"), (segment.fin, "FIN")];
+    let flags = flags.into_iter().filter(|(set, _)| *set).map(|(_, name)| name.to_owned());
+    let acknowledged = segment.acknowledgement.map(|next| match segment.sack.len() {
+        0 => format!("ACK {}", next.0),
+        blocks => format!("ACK {}, {}", next.0, counted(blocks, "SACK block")),
+    });
+    flags.chain(acknowledged).collect::<Vec<_>>().join(" ")
+}
+
+/// "1 gap block", "2 gap blocks".
+fn counted(count: usize, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{plural}")
 }
 
 const WIDTH: u32 = 1240;
@@ -380,9 +398,9 @@ impl Exchange {
             Side::Server => (LINES[1], 8, HPos::Left),
         };
         let time = format!("{:.6} s", row.at.as_nanos() as f64 / 1e9);
-        let flow = if self.several() { format!("{}: ", self.names[row.flow]) } else { String::new() };
-        let text = format!("{flow}{}", row.text);
-        let text: String = text.chars().take(TEXT).collect();
+        let flow = if self.several() { self.names[row.flow].as_str() } else { "" };
+        let parts: Vec<&str> = [flow, &row.text].into_iter().filter(|part| !part.is_empty()).collect();
+        let text = cut(&parts.join(": "));
         let text = match row.side {
             Side::Client if text.is_empty() => time,
             Side::Client => format!("{text} · {time}"),
@@ -432,6 +450,14 @@ impl Exchange {
             area.draw(&Polygon::new(vec![to, (back, to.1 - 4), (back, to.1 + 4)], color.filled()))?;
         }
         Ok(())
+    }
+}
+
+/// A text that is too long ends in "…".
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(TEXT) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }
 

@@ -32,6 +32,17 @@ fn what_is_lost_is_crossed_and_timers_expire() {
     assert!(chart.contains("DATA 1422704047 to 1422704052, 6 chunks (retransmission after T3-rtx)"));
 }
 
+/// A TCP segment without data is what its flags say.
+#[test]
+fn segments_without_data_are_told_apart() {
+    let chart = chart("tcp-beside-sctp", &["--between", "0s,2s"]);
+    for says in ["tcp: SYN · ", " · tcp: SYN ACK ", " · tcp: ACK "] {
+        assert!(chart.contains(says), "{says}: {chart}");
+    }
+    // An arrival has no text but the name of its flow.
+    assert!(chart.contains(" · tcp\n") && !chart.contains("tcp: \n"));
+}
+
 #[test]
 fn a_long_run_is_cut_and_says_so() {
     assert!(chart("one-path", &[]).contains("more packets: --between shows a part of the run"));

@@ -174,8 +174,7 @@ impl Picture {
             let interval = path.rates.interval;
             let scale = most as f64 * 8.0 / interval / 1e6;
             let name = printable(&path.name);
-            let title =
-                format!("{name}: rate in intervals of {interval:.1} s, full height = {scale:.3} Mbit/s");
+            let title = format!("{name}: rate in intervals of {interval} s, full height = {scale:.3} Mbit/s");
             let curve = Sparkline::default().data(&bytes).max(most.max(1));
             frame.render_widget(curve.block(Block::bordered().title(title)), *area);
         }

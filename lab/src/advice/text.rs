@@ -10,10 +10,10 @@ use super::{Answer, Ended, Judged, Task};
 pub fn explain(task: &Task, answer: &Answer) -> String {
     let budget = &task.budget;
     let asked = format!(
-        "Asked: new data on another path within {} in {} % of outages, and at most {} false failovers in {}.",
+        "Asked: new data on another path within {} in {} % of outages, and at most {} in {}.",
         written(budget.new_data),
         percent(budget.outages),
-        budget.false_failovers,
+        failovers(budget.false_failovers),
         period(budget.per)
     );
     let mut text = vec![asked];
@@ -71,6 +71,10 @@ fn trade(advice: &Judged) -> String {
     )
 }
 
+fn failovers(count: f64) -> String {
+    if count == 1.0 { "1 false failover".to_owned() } else { format!("{count} false failovers") }
+}
+
 /// A share as per cent, without what the computation adds to its digits.
 fn percent(share: f64) -> f64 {
     libm::round(share * 1e8) / 1e6
@@ -119,6 +123,10 @@ mod tests {
         assert_eq!([0.57, 0.999, 0.9999, 0.5].map(percent), [57.0, 99.9, 99.99, 50.0]);
         let periods =
             [30 * 86_400, 86_400, 7_200, 3_600, 90].map(|seconds| period(Duration::from_secs(seconds)));
+        assert_eq!(
+            [1.0, 0.5, 2.0].map(failovers),
+            ["1 false failover", "0.5 false failovers", "2 false failovers"]
+        );
         assert_eq!(periods, ["30 days", "a day", "2 hours", "an hour", "90 s"]);
     }
 
