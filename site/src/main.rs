@@ -122,7 +122,8 @@ impl Site<'_> {
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
              <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:\">\
              <title>{title} · Anabranch</title><style>{STYLE}</style></head><body>\
-             <nav aria-label=\"Site\"><p><a href=\"{up}index.html\">Anabranch</a></p>\
+             <p class=\"top\"><a href=\"{up}index.html\">Anabranch</a> · <a href=\"#site\">Publications and guides</a></p>\
+             <nav id=\"site\" aria-label=\"Site\"><p><a href=\"{up}index.html\">Anabranch</a></p>\
              <h2>Publications</h2><ul>{papers}</ul><h2>Guides</h2><ul>{guides}</ul>\
              <h2>API</h2><ul><li><a href=\"{up}api/anabranch_proto/index.html\">Crates</a></li></ul></nav>\
              <main>{report}{body}</main></body></html>\n",
@@ -282,6 +283,7 @@ mod tests {
             home.contains("href=\"docs/one.html#a-b\"") && home.contains("href=\"papers/p/index.html\""),
             "{home}"
         );
+        assert!(home.contains("href=\"#site\"") && home.contains("<nav id=\"site\""), "{home}");
         let guide = read(&out.join("docs/one.html")).expect("the guide");
         assert!(guide.contains("<h2 id=\"a-b\">") && guide.contains("href=\"../index.html\""), "{guide}");
         assert!(out.join("papers/p/data.csv").is_file());
