@@ -5,6 +5,7 @@ mod document;
 mod loopback;
 mod objects;
 mod papers;
+mod path;
 mod policies;
 mod run;
 mod sweep;
@@ -23,7 +24,9 @@ mod _core {
     #[pymodule_export]
     use super::papers::{Reproduction, model, papers};
     #[pymodule_export]
-    use super::policies::{Acked, Ask, Path, Sibling};
+    use super::path::Path;
+    #[pymodule_export]
+    use super::policies::{Acked, Ask, Sibling};
     #[pymodule_export]
     use super::run::{Run, content_key, run};
     #[pymodule_export]

@@ -4,15 +4,19 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use anabranch_proto::control::window::Estimated;
+use anabranch_proto::path::estimate::Needs;
 use anabranch_proto::policy::{
-    self, Choice, Congestion, Loss, Lost, PathId, PathState, PathView, PolicyError, PolicySpec, Route,
-    Setting, Start, Why,
+    self, Choice, Congestion, Loss, Lost, PathId, PathView, PolicyError, PolicySpec, Route, Setting, Start,
+    Why,
 };
-use anabranch_proto::{Config, Policies};
+use anabranch_proto::{Config, Duration, Policies};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyDict, PyList, PyString};
+
+use crate::path::Path;
 
 /// A chunk that is to be sent.
 #[pyclass(frozen, get_all, module = "anabranch")]
@@ -26,103 +30,9 @@ pub(crate) struct Ask {
     transmissions: u32,
     queued: u64,
     peer_window: u64,
+    peer_buffer: u64,
     tie: u64,
     event: u64,
-}
-
-/// The facts of a path.
-#[pyclass(frozen, module = "anabranch")]
-pub(crate) struct Path(PathView);
-
-#[pymethods]
-impl Path {
-    #[getter]
-    fn id(&self) -> u16 {
-        self.0.id.0
-    }
-    #[getter]
-    fn state(&self) -> &'static str {
-        match self.0.state {
-            PathState::Unconfirmed => "unconfirmed",
-            PathState::Active => "active",
-            PathState::PotentiallyFailed => "potentially-failed",
-            PathState::Inactive => "inactive",
-            PathState::Removed => "removed",
-        }
-    }
-    /// Whether it can carry data now: it is active and its local address is up.
-    #[getter]
-    fn carries(&self) -> bool {
-        self.0.carries()
-    }
-    #[getter]
-    fn up(&self) -> bool {
-        self.0.up
-    }
-    #[getter]
-    fn primary(&self) -> bool {
-        self.0.primary
-    }
-    #[getter]
-    fn pmdcs(&self) -> u32 {
-        self.0.pmdcs
-    }
-    #[getter]
-    fn window(&self) -> u64 {
-        self.0.window
-    }
-    #[getter]
-    fn ssthresh(&self) -> u64 {
-        self.0.ssthresh
-    }
-    #[getter]
-    fn flight(&self) -> u64 {
-        self.0.flight
-    }
-    #[getter]
-    fn marked(&self) -> u64 {
-        self.0.marked
-    }
-    #[getter]
-    fn room(&self) -> u64 {
-        self.0.room
-    }
-    #[getter]
-    fn srtt(&self) -> Option<f64> {
-        self.0.srtt.map(|srtt| srtt.as_secs_f64())
-    }
-    #[getter]
-    fn rttvar(&self) -> f64 {
-        self.0.rttvar.as_secs_f64()
-    }
-    #[getter]
-    fn min_rtt(&self) -> Option<f64> {
-        self.0.min_rtt.map(|rtt| rtt.as_secs_f64())
-    }
-    #[getter]
-    fn rto(&self) -> f64 {
-        self.0.rto.as_secs_f64()
-    }
-    #[getter]
-    fn errors(&self) -> u32 {
-        self.0.errors
-    }
-    #[getter]
-    fn delivered(&self) -> u64 {
-        self.0.delivered
-    }
-    #[getter]
-    fn lost(&self) -> u64 {
-        self.0.lost
-    }
-    #[getter]
-    fn chunks(&self) -> u64 {
-        self.0.chunks
-    }
-    fn __repr__(&self) -> String {
-        let PathView { id, window, flight, room, .. } = &self.0;
-        format!("Path(id={}, state='{}', window={window}, flight={flight}, room={room})", id.0, self.state())
-    }
 }
 
 /// The data that an acknowledgement newly acknowledged on a path.
@@ -131,9 +41,11 @@ pub(crate) struct Acked {
     now: f64,
     cumulative: u64,
     gap: u64,
+    gap_behind_point: u64,
     advanced: bool,
     recovery: bool,
     flight_before: u64,
+    unacknowledged_before: u64,
     flight: u64,
     rtt: Option<f64>,
 }
@@ -146,15 +58,18 @@ pub(crate) struct Sibling {
     ssthresh: u64,
     flight: u64,
     srtt: Option<f64>,
+    loss_distance: u64,
 }
 
-/// The table of policies: those built in, and those of the dict `own`, by name. A class with `choose` is a route, one
+/// The table of policies: those built in, and those of the dict `own`, by name. A class with `choose` is a route, another one
 /// with `acked` a window.
 pub(crate) fn table(own: Option<&Bound<'_, PyDict>>) -> PyResult<Policies> {
     let mut policies = Policies::default();
     for (name, class) in own.into_iter().flat_map(|own| own.iter()) {
         let name: String = name.extract()?;
-        let (route, window) = (class.hasattr("choose")?, class.hasattr("window")? || class.hasattr("acked")?);
+        // Routes have `acked` too if they want to.
+        let route = class.hasattr("choose")?;
+        let window = class.hasattr("window")? || (!route && class.hasattr("acked")?);
         let class = class.unbind();
         match (route, window) {
             (true, false) => policies.add_route(name, move |spec: &PolicySpec, _: &Config| {
@@ -172,7 +87,7 @@ pub(crate) fn table(own: Option<&Bound<'_, PyDict>>) -> PyResult<Policies> {
                 }))
             }),
             _ => {
-                let why = "is no policy: a route has `choose`, a window has `window` and `acked`, and nothing has both";
+                let why = "is no policy: a route has `choose`, a window has `window` and `acked`, and nothing has `choose` and `window`";
                 return Err(PyTypeError::new_err(format!("`{name}` {why}")));
             }
         }
@@ -252,6 +167,7 @@ struct PythonRoute {
     sent: Option<Py<PyAny>>,
     acked: Option<Py<PyAny>>,
     lost: Option<Py<PyAny>>,
+    needs: Needs,
 }
 
 impl PythonRoute {
@@ -263,6 +179,7 @@ impl PythonRoute {
             sent: method("sent")?,
             acked: method("acked")?,
             lost: method("lost")?,
+            needs: needs(&route)?,
             route: object,
         })
     }
@@ -292,6 +209,10 @@ impl Route for PythonRoute {
         chosen.unwrap_or_else(raised)
     }
 
+    fn needs(&self) -> Needs {
+        self.needs
+    }
+
     fn sent(&mut self, ask: &policy::Ask, path: PathId) {
         notify(self.sent.as_ref(), |py, method| method.call1(py, (Ask::of(ask), path.0)));
     }
@@ -303,6 +224,28 @@ impl Route for PythonRoute {
     fn lost(&mut self, path: PathId, loss: Loss) {
         notify(self.lost.as_ref(), |py, method| method.call1(py, (path.0, how(loss))));
     }
+}
+
+/// What the attribute `needs` of a route names.
+fn needs(route: &Bound<'_, PyAny>) -> PyResult<Needs> {
+    let mut needs = Needs::NONE;
+    let Some(named) = route.getattr_opt("needs")? else { return Ok(needs) };
+    if named.is_instance_of::<PyString>() {
+        return Err(PyTypeError::new_err("`needs` is a tuple of names, such as (\"bandwidth\",)"));
+    }
+    for name in named.try_iter()? {
+        let name: String = name?.extract()?;
+        match name.as_str() {
+            "bandwidth" => needs.bandwidth = true,
+            "packet_pair" => needs.packet_pair = true,
+            "round_trip" => needs.round_trip = true,
+            _ => {
+                let known = "bandwidth, packet_pair, round_trip";
+                return Err(PyTypeError::new_err(format!("`needs` names `{name}`; there are {known}")));
+            }
+        }
+    }
+    Ok(needs)
 }
 
 /// Calls a method that a policy may leave out.
@@ -387,6 +330,16 @@ impl Congestion for PythonWindow {
         self.bytes
     }
 
+    fn wants_estimates(&self) -> bool {
+        Python::attach(|py| self.window.bind(py).hasattr("estimated")).unwrap_or_else(raised)
+    }
+
+    fn estimated(&mut self, estimated: &Estimated) {
+        let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
+        let values = (estimated.rate, seconds(estimated.base_rtt), seconds(estimated.queueing));
+        Python::attach(|py| self.call(py, "estimated", values).map(drop)).unwrap_or_else(raised);
+    }
+
     fn ssthresh(&self) -> u64 {
         self.ssthresh
     }
@@ -422,8 +375,9 @@ impl Congestion for PythonWindow {
 
 fn siblings<'py>(py: Python<'py>, all: &[policy::Sibling]) -> PyResult<Bound<'py, PyList>> {
     let all = all.iter().map(|sibling| {
-        let policy::Sibling { own, window, ssthresh, flight, srtt, .. } = *sibling;
-        Py::new(py, Sibling { own, window, ssthresh, flight, srtt: srtt.map(|srtt| srtt.as_secs_f64()) })
+        let policy::Sibling { own, window, ssthresh, flight, srtt, loss_distance } = *sibling;
+        let srtt = srtt.map(|srtt| srtt.as_secs_f64());
+        Py::new(py, Sibling { own, window, ssthresh, flight, srtt, loss_distance })
     });
     PyList::new(py, all.collect::<PyResult<Vec<_>>>()?)
 }
@@ -446,16 +400,29 @@ impl Ask {
             #[allow(unreachable_patterns, reason = "a reason that a newer core adds has a name too")]
             _ => "other",
         };
-        let policy::Ask { size, stream, transmissions, queued, peer_window, tie, event, .. } = *ask;
+        let policy::Ask { size, stream, transmissions, queued, peer_window, peer_buffer, tie, event, .. } =
+            *ask;
         let (tsn, last) = (ask.tsn.0, ask.last.map(|last| last.0));
-        Ask { why, tsn, size, stream, last, transmissions, queued, peer_window, tie, event }
+        Ask { why, tsn, size, stream, last, transmissions, queued, peer_window, peer_buffer, tie, event }
     }
 }
 
 impl Acked {
     fn of(acked: &policy::Acked) -> Acked {
-        let policy::Acked { cumulative, gap, advanced, recovery, flight_before, flight, .. } = *acked;
+        let policy::Acked { cumulative, gap, gap_behind_point, advanced, recovery, .. } = *acked;
+        let policy::Acked { flight_before, unacknowledged_before, flight, .. } = *acked;
         let (now, rtt) = (acked.now.as_secs_f64(), acked.rtt.map(|rtt| rtt.as_secs_f64()));
-        Acked { now, cumulative, gap, advanced, recovery, flight_before, flight, rtt }
+        Acked {
+            now,
+            cumulative,
+            gap,
+            gap_behind_point,
+            advanced,
+            recovery,
+            flight_before,
+            unacknowledged_before,
+            flight,
+            rtt,
+        }
     }
 }

@@ -93,6 +93,12 @@ impl Sweep {
         self.sweep.measures.iter().map(|measure| measure.name.as_str()).collect()
     }
 
+    /// The names of the measures, each with its unit.
+    #[getter]
+    fn headings(&self) -> Vec<String> {
+        self.sweep.measures.iter().map(|measure| measure.heading()).collect()
+    }
+
     /// Cells of the grid.
     #[getter]
     fn cells(&self) -> usize {

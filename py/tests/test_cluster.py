@@ -119,6 +119,25 @@ def test_what_was_run_is_not_run_again(place: Path) -> None:
     assert all(file.stat().st_mtime_ns == changed for file, changed in files.items())
 
 
+def test_every_reader_takes_the_runs_as_one_table(place: Path) -> None:
+    """Also while a worker writes, or has left a file unfinished."""
+    pandas, polars, parquet = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow.parquet"))
+    arguments = {"vary": {"link.wifi.loss": ["0 %", "1 %"]}, "measure": {"time": "flows.upload.completion"}, "seeds": 20, "out": place / "out"}
+    seen = []
+
+    def watch(done: int, all: int) -> None:
+        for left in (place / "out").rglob("*"):
+            seen.append(left.relative_to(place / "out").parts[0])
+
+    with distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster, distributed.Client(cluster) as client:
+        done = anabranch.sweep(place / "scenario.toml", client=client, progress=watch, **arguments)
+    assert "new" in seen and not (place / "out/new").exists(), "files begin elsewhere"
+    for table in (pandas.read_parquet(place / "out/runs"), polars.read_parquet(place / "out/runs"), parquet.read_table(place / "out/runs").to_pandas()):
+        assert list(table.columns) == done.runs.columns
+        rows = sorted(zip(table["cell"].to_list(), table["seed"].to_list(), table["time"].to_list(), strict=True))
+        assert rows == list(zip(done.runs["cell"], done.runs["seed"], done.runs["time"], strict=True))
+
+
 def test_a_scheduler_that_does_not_answer_is_named(place: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -126,6 +145,22 @@ def test_a_scheduler_that_does_not_answer_is_named(place: Path) -> None:
     environment = os.environ | {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}
     ran = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode == 1 and "Traceback" not in ran.stderr and str(port) in ran.stderr, ran.stderr
+
+
+def test_ctrl_c_ends_local_workers_in_a_line(place: Path) -> None:
+    """A terminal sends Ctrl-C to the workers, too. The same command goes on from there."""
+    text = (place / "sweep.toml").read_text().replace("seeds = 15", "seeds = 100000").replace("until", "# until")
+    (place / "long.toml").write_text(text)
+    command = [sys.executable, "-m", "anabranch", "sweep", "long.toml", "--out", "out", "--dask", "2", "--task-seconds", "0.2", "--no-progress"]
+    ran = subprocess.Popen(command, cwd=place, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    end = time.monotonic() + 120
+    while not list((place / "out").glob("runs/*/*.parquet")) and time.monotonic() < end:
+        time.sleep(0.1)
+    os.killpg(ran.pid, signal.SIGINT)
+    _, said = ran.communicate(timeout=120)
+    assert ran.returncode == 130 and said.count("\n") == 1 and said.startswith("interrupted: "), said
+    kept = int(said.split()[1])
+    assert kept > 0 and len((place / "out/runs.csv").read_text().splitlines()) == kept + 1
 
 
 def test_a_sweep_in_an_object_store(place: Path) -> None:

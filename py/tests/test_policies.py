@@ -102,3 +102,43 @@ def test_a_fault_of_a_policy_ends_a_real_transfer() -> None:
         anabranch.loopback(1000, policies={"broken": Broken}, new="broken")
     with pytest.raises(RuntimeError, match="nowhere"):
         anabranch.loopback(1000, new="nowhere")
+
+
+class Knowing(Same):
+    """The route `same`, which asks for every estimate and keeps what it last saw."""
+
+    needs = ("bandwidth", "packet_pair", "round_trip")
+    seen: list[anabranch.Path] = []
+
+    def acked(self, path, acked):
+        Knowing.seen[:] = [path]
+
+
+def test_a_route_in_python_gets_the_estimates_that_it_needs() -> None:
+    text = SCENARIO.replace("100 kB", "5 MB") + '[flow.sctp]\nnew = "mine"\nretransmit = "mine"\n'
+    anabranch.run(text, policies={"mine": Knowing})
+    [path] = Knowing.seen
+    assert path.saturated and abs(path.bandwidth / 10e6 - 1) < 0.1, path.bandwidth
+    assert 0.01 < path.base_rtt < 0.02 and 0 <= path.queueing <= path.most_queueing
+    rate, low, high = path.loss_rate
+    assert 0 <= low <= rate <= high < 0.1 and path.remote != path.local
+    anabranch.run(text, policies={"mine": type("Plain", (Knowing,), {"needs": ()})})
+    assert Knowing.seen[0].bandwidth is None and Knowing.seen[0].base_rtt is None
+    for wrong in ("bandwidth", ("speed",)):
+        with pytest.raises(anabranch.ScenarioError, match="needs"):
+            anabranch.run(text, policies={"mine": type("Wrong", (Knowing,), {"needs": wrong})})
+
+
+class Estimating(Fixed):
+    """A window that is told what is estimated of its path."""
+
+    told: list[tuple[float | None, float | None, float | None]] = []
+
+    def estimated(self, rate, base_rtt, queueing):
+        Estimating.told.append((rate, base_rtt, queueing))
+
+
+def test_a_window_in_python_is_told_the_estimates() -> None:
+    anabranch.run(SCENARIO + '[flow.sctp]\nwindow = { name = "mine", packets = 20 }\n', policies={"mine": Estimating})
+    rate, base_rtt, queueing = Estimating.told[-1]
+    assert rate > 1e6 and 0.01 < base_rtt < 0.02 and queueing >= 0

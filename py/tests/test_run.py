@@ -132,6 +132,17 @@ def test_a_run_releases_the_gil() -> None:
     assert during > 3, "another thread goes on meanwhile"
 
 
+def test_a_long_run_shows_a_bar(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("tqdm")
+    monkeypatch.setattr("anabranch._progress.LATE", 0.0)
+    big = SCENARIO.replace("100 kB", "300 MB")
+    anabranch.run(big, progress=True)
+    assert "/300M" in capsys.readouterr().err
+    anabranch.run(big)
+    anabranch.run(big, progress=False)
+    assert capsys.readouterr().err == "", "nobody looks"
+
+
 def test_progress_can_end_a_run() -> None:
     class Enough(Exception):
         pass

@@ -63,6 +63,24 @@ def test_means_have_no_column_twice(place: Path) -> None:
     assert clash.plot("a").data[0].y[0] == clash.cells[0]["measures"]["a"]["mean"]
 
 
+def test_charts_have_units_and_the_colours_of_the_pages(place: Path) -> None:
+    pytest.importorskip("plotly")
+    study = anabranch.sweep(
+        place / "scenario.toml",
+        vary={"link.wifi.loss": ["0 %", "2 %"], "era": ["rfc4960", "rfc9260"]},
+        measure={"time": "flows.upload.completion"},
+    )
+    figure = study.plot()
+    assert list(figure.data[0].x) == [0.0, 2.0] and [line.name for line in figure.data] == ["era = rfc4960", "era = rfc9260"]
+    assert (figure.layout.xaxis.title.text, figure.layout.yaxis.title.text) == ("link.wifi.loss, %", "time, s")
+    assert figure.layout.colorway[0] == "#0072b2"
+    words = anabranch.sweep(place / "scenario.toml", vary={"era": ["rfc4960", "rfc9260"]}, measure={"time": "flows.upload.completion"})
+    assert list(words.plot().data[0].x) == ["rfc4960", "rfc9260"] and words.plot().layout.xaxis.type == "category"
+    assert "time, s" in words._repr_html_()
+    with pytest.raises(KeyError, match="there are: time"):
+        study.plot("tiem")
+
+
 @pytest.mark.parametrize("name", ["cell", "error"])
 def test_columns_of_runs_have_one_meaning(place: Path, name: str) -> None:
     with pytest.raises(ValueError, match=f"`{name}`"):

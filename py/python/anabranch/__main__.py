@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from typing import Any
 
@@ -45,9 +46,15 @@ def connect(address: str) -> Any:
     """A client of the scheduler at `address`, or of so many processes of one thread on this machine."""
     from distributed import Client, LocalCluster
 
-    if address.isdecimal():
-        return Client(LocalCluster(n_workers=int(address), threads_per_worker=1, dashboard_address=None))
-    return Client(address)
+    if not address.isdecimal():
+        return Client(address)
+    # A terminal sends Ctrl-C to every process. The workers, which inherit this, leave it to this one, which ends them.
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        cluster = LocalCluster(n_workers=int(address), threads_per_worker=1, dashboard_address=None)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return Client(cluster)
 
 
 def main(given: list[str] | None = None) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import tempfile
 import time
 from collections.abc import Iterator
@@ -69,24 +70,32 @@ class Dataset:
 
         system, path = self.open()
         cell, first, end = chunk
-        folder = f"{path}/runs/cell={cell}"
+        # Not `cell=0`: readers make a column of such a name, which is at odds with the column of the same name in the file.
+        folder = f"{path}/runs/cell-{cell}"
         system.makedirs(folder, exist_ok=True)
         sink = pyarrow.BufferOutputStream()
         pyarrow.parquet.write_table(table, sink)
-        # The name of a file that is not finished does not end in .parquet: no reader takes it.
-        new = f"{folder}/{first}-{end}.{os.getpid()}-{time.time_ns()}.new"
+        # A file that is not finished is not in `runs`: readers of the dataset take every file there, whatever its name ends in.
+        system.makedirs(f"{path}/new", exist_ok=True)
+        new = f"{path}/new/{cell}-{first}-{end}.{socket.gethostname()}-{os.getpid()}-{time.time_ns()}"
         system.pipe_file(new, sink.getvalue().to_pybytes())
         system.mv(new, f"{folder}/{first}-{end}.parquet")
+
+    def clean(self) -> None:
+        """Removes what workers that ended have left unfinished."""
+        system, path = self.open()
+        if system.exists(f"{path}/new"):
+            system.rm(f"{path}/new", recursive=True)
 
     def chunks(self) -> list[Chunk]:
         """What has been run, by cell and seed."""
         system, path = self.open()
         system.invalidate_cache()
         chunks = []
-        for file in system.glob(f"{path}/runs/cell=*/*.parquet"):
+        for file in system.glob(f"{path}/runs/cell-*/*.parquet"):
             folder, name = file.rsplit("/", 2)[-2:]
             first, end = name.removesuffix(".parquet").split("-")
-            chunks.append((int(folder.removeprefix("cell=")), int(first), int(end)))
+            chunks.append((int(folder.removeprefix("cell-")), int(first), int(end)))
         return sorted(chunks)
 
     def read(self, sweep: _core.Sweep, chunks: list[Chunk]) -> Iterator[_core.Runs]:
@@ -95,7 +104,7 @@ class Dataset:
 
         system, path = self.open()
         for cell, first, end in chunks:
-            with system.open(f"{path}/runs/cell={cell}/{first}-{end}.parquet", "rb") as file:
+            with system.open(f"{path}/runs/cell-{cell}/{first}-{end}.parquet", "rb") as file:
                 table = pyarrow.parquet.read_table(file, partitioning=None)
             yield sweep.runs_from(table, cell, first)
 
@@ -199,6 +208,8 @@ def sweep(
             collect(checked, dataset, tables)
             raise Interrupted(SweepResult(checked, tables, False)) from interrupt
         complete = collect(checked, dataset, tables)
+        if complete:
+            dataset.clean()
         if "://" in address:
             system, path = dataset.open()
             system.put([str(file) for file in sorted(tables.iterdir())], f"{path}/")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,14 +16,29 @@ LABELS = {
 }
 """By series, which column is drawn and what the axis says; of others the last column of numbers."""
 
+COLORS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"]
+"""The colours of the pages that `--report` writes: Okabe and Ito's palette."""
+
 
 def figure(x: str, y: str) -> Any:
     """An empty figure with the titles of its axes."""
     import plotly.graph_objects
 
     made = plotly.graph_objects.Figure()
-    made.update_layout(template="plotly_white", xaxis_title=x, yaxis_title=y, legend_title_text="")
+    made.update_layout(template="plotly_white", colorway=COLORS, xaxis_title=x, yaxis_title=y, legend_title_text="")
+    made.update_yaxes(rangemode="tozero")
     return made
+
+
+def places(key: str, values: list[Any]) -> tuple[list[Any], str, str | None]:
+    """Where the values of a key stand on an axis, the title of the axis, and its type: numbers of one unit are numbers, and
+    other values are words."""
+    parts = [re.fullmatch(r"([-+]?\d[\d.]*(?:e[-+]?\d+)?)\s*(.*)", str(value)) for value in values]
+    numbers = [part for part in parts if part]
+    if values and len(numbers) == len(values) and len({part[2] for part in numbers}) == 1:
+        unit = numbers[0][2]
+        return [float(part[1]) for part in numbers], f"{key}, {unit}" if unit else key, None
+    return [str(value) for value in values], key, "category"
 
 
 def series(all: Series, wanted: str) -> Any:
@@ -53,15 +69,21 @@ def series(all: Series, wanted: str) -> Any:
 
 def sweep(result: SweepResult, measure: str) -> Any:
     """The mean of `measure` over the first key that is varied, a line for each combination of the others."""
+    if measure not in result.measures:
+        raise KeyError(f"{measure}: there is no such measure; there are: {', '.join(result.measures)}")
     first, *others = result.keys or ["cell"]
-    made = figure(first, measure)
+    values = list(dict.fromkeys(cell["varied"].get(first, 0) for cell in result.cells))
+    x, title, kind = places(first, values)
+    place = dict(zip(values, x, strict=True))
+    made = figure(title, result.headings[measure])
+    made.update_xaxes(type=kind)
     lines: dict[str, list[dict[str, Any]]] = {}
     for cell in result.cells:
-        lines.setdefault(", ".join(str(cell["varied"][key]) for key in others), []).append(cell)
+        lines.setdefault(", ".join(f"{key} = {cell['varied'][key]}" for key in others), []).append(cell)
     for name, cells in lines.items():
         summaries = [cell["measures"][measure] for cell in cells]
         made.add_scatter(
-            x=[cell["varied"].get(first, 0) for cell in cells],
+            x=[place[cell["varied"].get(first, 0)] for cell in cells],
             y=[summary["mean"] for summary in summaries],
             error_y={"array": [summary["ci95"] for summary in summaries]},
             name=name or measure,

@@ -12,6 +12,9 @@ class RoutePolicy(Protocol):
     The class is called once for each association and place (new data, fast retransmissions, retransmissions after a
     timeout), with the settings of the scenario as keyword arguments. `sent(ask, path_id)`, `acked(path, acked)` and
     `lost(path_id, how)` are called too if the class has them.
+
+    `needs`, if the class has it, names estimates that the paths are to have: "bandwidth", "packet_pair", "round_trip"
+    (docs/advice.md).
     """
 
     def choose(self, ask: Ask, paths: Sequence[Path]) -> Path | int | None:
@@ -24,7 +27,8 @@ class WindowPolicy(Protocol):
 
     The class is called once for each path with `unit` (the size by which windows grow), `initial` and `threshold`, all
     in bytes, and the settings of the scenario. After each call the attributes `window` and, if there is one, `ssthresh`
-    are read, in bytes. `reopen(packets)` and `idle(times)` are called too if the class has them.
+    are read, in bytes. `reopen(packets)`, `idle(times)` and `estimated(rate, base_rtt, queueing)` (bit/s and seconds, each None
+    before its first sample) are called too if the class has them.
     """
 
     window: float

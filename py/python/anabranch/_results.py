@@ -129,6 +129,8 @@ class SweepResult:
         """What was varied."""
         self.measures = sweep.measures
         """The names of the measures."""
+        self.headings = dict(zip(sweep.measures, sweep.headings, strict=True))
+        """By measure, its name with its unit."""
 
     def means(self) -> list[dict[str, Any]]:
         """A row a cell: what was varied, and of each measure the mean, half its 95 % interval (`…_ci95`), and the number of runs
@@ -162,7 +164,8 @@ class SweepResult:
 
         if not self.cells:
             return self.runs._repr_html_()
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in [*self.keys, *self.measures])
+        headings = [self.headings[name] for name in self.measures]
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in [*self.keys, *headings])
 
         def mean(summary: dict[str, Any]) -> str:
             width = summary["ci95"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from anabranch import _core, _progress
@@ -19,19 +19,21 @@ def run(
     set: Mapping[str, Any] | None = None,
     series: bool = False,
     policies: Mapping[str, Policy] | None = None,
-    progress: Callable[[float, int, int | None], object] | None = None,
+    progress: bool | _progress.RunWatcher | None = None,
 ) -> Result:
     """Run a scenario: a path, a text of TOML, or a dict with the keys of docs/scenario.md.
 
     `seed` stands instead of the scenario's own. `set` edits it: `{"flow.download.sctp.retransmit": "same"}`.
     `series` keeps what changes during the run. `policies` are classes of your own by the name that the scenario uses.
-    `progress` is called every 65,536 events with virtual seconds, bytes delivered, and bytes expected (or None).
+    `progress`, if it is a function, is called every 65,536 events with virtual seconds, bytes delivered, and bytes expected (or
+    None). Otherwise a notebook and a terminal show a bar if the run takes longer than a second and tqdm is installed; not if it is False.
 
     Raises ScenarioError if anything in the scenario is wrong. Ctrl-C ends the run. The GIL is released meanwhile.
     """
     file, text = read(scenario, "scenario")
     own = dict(policies) if policies else None
-    return Result(_core.run(file, text, edits(set), seed, series, own, progress))
+    with _progress.of_run(progress, "run") as watch:
+        return Result(_core.run(file, text, edits(set), seed, series, own, watch))
 
 
 def loopback(
