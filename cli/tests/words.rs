@@ -116,6 +116,23 @@ fn a_warning_names_file_and_line() {
     assert!(stderr(&output).contains(&expected), "{}", stderr(&output));
 }
 
+/// The scenario has `path_max_retrans = 2`, and `send` the default of 5: a path that may have as many errors is never potentially failed.
+#[test]
+fn a_limit_that_is_never_reached_is_told_of() {
+    let scenario = format!("{ROOT}/scenarios/outage.toml");
+    let with = |key: &str| {
+        anabranch(&["run", &scenario, "--set", "stop=1 s", "--set", &format!("flow.signalling.sctp.{key}")])
+    };
+    let output = with("pf_max_retrans=2");
+    let expected = "flow.signalling.sctp.pf_max_retrans: 2 is not below path_max_retrans (2)";
+    assert!(output.status.success() && stderr(&output).contains(expected), "{}", stderr(&output));
+    for useful in ["pf_max_retrans=1", "pf_max_retrans=off"] {
+        assert_eq!(stderr(&with(useful)), "", "{useful}");
+    }
+    let real = anabranch(&["send", &scenario, "--to", "127.0.0.1:1", "--set", "pf_max_retrans=5"]);
+    assert!(stderr(&real).contains("warning: --set pf_max_retrans: 5 is not below"), "{}", stderr(&real));
+}
+
 /// The server has one address: both networks of the phone lead to it, and only one of them is used.
 const ONE_ADDRESS: &str = r#"
 [[link]]

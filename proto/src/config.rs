@@ -303,7 +303,19 @@ impl Config {
             );
             warnings.push(ConfigWarning { key: "rto_min", why });
         }
+        warnings.extend(self.never_potentially_failed());
         warnings
+    }
+
+    /// PotentiallyFailed.Max.Retrans has no effect unless it is below Path.Max.Retrans.
+    //= rfc7829#section-3.2
+    fn never_potentially_failed(&self) -> Option<ConfigWarning> {
+        let (failing, dead) = (self.pf_max_retrans?, self.path_max_retrans);
+        let why = format!(
+            "{failing} is not below path_max_retrans ({dead}): a path becomes inactive before it can be potentially \
+             failed; set pf_max_retrans lower (0 is recommended), or path_max_retrans higher"
+        );
+        (failing >= dead).then_some(ConfigWarning { key: "pf_max_retrans", why })
     }
 }
 

@@ -203,6 +203,20 @@ fn a_switchover_before_the_failure_is_refused() {
     assert_eq!([check(None, 2), check(None, 3)], [refused, Ok(())]);
 }
 
+/// A path becomes inactive before it is potentially failed, if the two limits are equal: a setting without effect.
+//= rfc7829#section-3.2
+#[test]
+fn a_limit_that_is_never_reached_is_warned_of() {
+    let warned = |failing, inactive| {
+        let config = with_pf().with(|parameters| {
+            (parameters.pf_max_retrans, parameters.path_max_retrans) = (failing, inactive);
+        });
+        config.warnings().iter().map(|warning| warning.key).collect::<Vec<_>>()
+    };
+    assert!(warned(Some(2), 3).is_empty() && warned(None, 0).is_empty());
+    assert_eq!([warned(Some(3), 3), warned(Some(0), 0)], [["pf_max_retrans"]; 2]);
+}
+
 /// Path 0 is potentially failed since its T3-rtx expired. The policy `same` names it for the retransmission, or not.
 //= rfc7829#section-3.2
 #[test]

@@ -149,7 +149,7 @@ pub(super) const KEYS: &[Key<Parameters>] = &[
         name: "pf_max_retrans",
         takes: "count or `\"off\"`",
         default: Default::Value("\"off\""),
-        doc: "PotentiallyFailed.Max.Retrans (RFC 7829): one more error in a row makes a path potentially failed.",
+        doc: "PotentiallyFailed.Max.Retrans (RFC 7829): one more error in a row makes a path potentially failed. It has an effect only below `path_max_retrans`.",
         read: |sctp, at| {
             let off = at.string() == Ok("off");
             sctp.config.pf_max_retrans = if off { None } else { Some(at.count(0..=u32::MAX)?) };
