@@ -11,7 +11,7 @@ use anabranch_lab::report::Format;
 use anabranch_proto::{ConfigWarning, Policies, Time};
 use anabranch_sim::capture::Snap;
 use anabranch_sim::results::RunResult;
-use anabranch_sim::scenario::{Document, Flow, Traffic};
+use anabranch_sim::scenario::{Document, Flow, Traffic, read_bytes};
 
 use crate::msc::Between;
 use crate::output::{fail, note, print, print_json, refuse, refuse_scenario, warn};
@@ -263,7 +263,7 @@ pub(crate) fn edited<'a>(
     set: impl Iterator<Item = &'a String>,
 ) -> Result<(Document, String), u8> {
     let shown = file.display().to_string();
-    let bytes = std::fs::read(file).map_err(|error| refuse(unread(file, &error)))?;
+    let bytes = read_bytes(file).map_err(|error| refuse(unread(file, &error)))?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let line =
             error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;

@@ -172,7 +172,7 @@ fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
 /// The listed ends of paths with their reasons.
 fn known_failures(file: Option<&Path>) -> Result<BTreeMap<String, Known>, String> {
     let Some(file) = file else { return Ok(BTreeMap::new()) };
-    let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let text = scenario::read_text(file).map_err(|error| format!("{}: {error}", file.display()))?;
     let mut known = BTreeMap::new();
     for (i, line) in
         text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
@@ -193,7 +193,7 @@ fn run(file: &Path, options: &Options, known: &BTreeMap<String, Known>) -> Repor
         let file = name.clone();
         Report { file, verdict, line, seconds: None, message, fields: Vec::new(), log: Vec::new() }
     };
-    let text = match std::fs::read_to_string(file) {
+    let text = match scenario::read_text(file) {
         Ok(text) => text,
         Err(error) => return report("error", None, Some(error.to_string())),
     };

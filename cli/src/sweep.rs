@@ -8,7 +8,7 @@ use anabranch_lab::command::quoted;
 use anabranch_lab::report::{PictureError, sweep_files, sweep_page};
 use anabranch_lab::statistics::Summary;
 use anabranch_lab::sweep::{self, CellSummary, Executed, Shard, Sweep, SweepError, Watch};
-use anabranch_sim::scenario::Document;
+use anabranch_sim::scenario::{Document, read_text};
 use comfy_table::Table;
 
 use crate::output::{fail, note, print, print_json, refuse, refuse_scenario};
@@ -117,7 +117,7 @@ pub(crate) fn sweep(arguments: &Arguments) -> u8 {
 
 /// Whether the file describes a network instead of a sweep.
 fn is_scenario(file: &Path) -> bool {
-    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let text = read_text(file).unwrap_or_default();
     let document = Document::parse("", &text);
     document.is_ok_and(|document| ["link", "channel"].iter().any(|key| document.get(key).is_some()))
 }

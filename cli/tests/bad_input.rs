@@ -79,6 +79,31 @@ fn a_summary_of_a_trace_has_a_limited_number_of_windows() {
     assert!(anabranch(&["trace", trace, "--window", "1000 s", "--json"]).status.success());
 }
 
+/// A device has no end, and neither memory nor time for it.
+#[test]
+fn a_device_is_not_read_without_end() {
+    let cases: &[&[&str]] = &[
+        &["run", "/dev/zero"],
+        &["sweep", "/dev/zero", "--out", "nowhere"],
+        &["shell", "/dev/zero", "--at", "s", "--", "true"],
+        &["advise", "failover", "/dev/zero"],
+        &["lab", "/dev/zero"],
+        &["serve", "--key", "/dev/zero"],
+    ];
+    for arguments in cases {
+        let output = anabranch(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains("/dev/zero: it has more than 64 MiB"), "{}", stderr(&output));
+    }
+    let resumed = ["reproduce", "receive-buffer-blocking", "--claim", "case-study", "--resume", "/dev/zero"];
+    let output = anabranch(&resumed);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("/dev/zero: is not a regular file"), "{}", stderr(&output));
+    let script = anabranch(&["script", "/dev/zero"]);
+    let told = String::from_utf8_lossy(&script.stdout).into_owned();
+    assert!(script.status.code() == Some(2) && told.contains("it has more than 64 MiB"), "{told}");
+}
+
 #[test]
 fn a_file_that_is_no_text_is_refused_with_its_line() {
     let directory = tempfile::tempdir().expect("a directory");

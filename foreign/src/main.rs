@@ -23,7 +23,7 @@ use anabranch_sim::RunOptions;
 use anabranch_sim::capture::CaptureWriter;
 use anabranch_sim::foreign::ForeignTransport;
 use anabranch_sim::results::RunResult;
-use anabranch_sim::scenario::{Document, Scenario};
+use anabranch_sim::scenario::{Document, Scenario, read_text};
 use anabranch_sim::trace::Observer;
 use clap::{Parser, Subcommand};
 
@@ -119,7 +119,7 @@ fn list() -> String {
 fn run(arguments: &Run) -> Result<String, Fault> {
     let shown = arguments.file.display().to_string();
     let text =
-        std::fs::read_to_string(&arguments.file).map_err(|error| wrong(format!("{shown}: {error}")))?;
+        read_text(&arguments.file).map_err(|error| wrong(format!("{shown}: {error}")))?;
     let seed = arguments.seed.map(|seed| format!("seed={seed}"));
     let (document, scenario) = read(&shown, &text, seed.iter().chain(&arguments.set)).map_err(wrong)?;
     let mut capture = match &arguments.pcap {

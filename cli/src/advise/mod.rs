@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anabranch_lab::advice::Watch;
-use anabranch_sim::scenario::ScenarioError;
+use anabranch_sim::scenario::{ScenarioError, read_text};
 
 use crate::output::{refuse, refuse_scenario};
 use crate::place::unread;
@@ -44,7 +44,7 @@ pub(crate) fn advise(arguments: &Arguments) -> u8 {
 /// The question in a file, or the exit status of what is wrong with it.
 fn read<T>(file: &Path, read: impl Fn(&str, &str) -> Result<T, ScenarioError>) -> Result<T, u8> {
     let name = file.display().to_string();
-    let text = std::fs::read_to_string(file).map_err(|error| refuse(unread(file, &error)))?;
+    let text = read_text(file).map_err(|error| refuse(unread(file, &error)))?;
     read(&name, &text).map_err(|error| refuse_scenario(&error))
 }
 

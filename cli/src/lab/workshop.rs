@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use anabranch_lab::claims::Paper;
-use anabranch_sim::scenario::Document;
+use anabranch_sim::scenario::{Document, read_text};
 use include_dir::{Dir, include_dir};
 use serde::Serialize;
 use tempfile::TempDir;
@@ -157,7 +157,7 @@ impl PaperSummary {
 
 /// The scenario in a file named on the command line; a faulty one is refused at once.
 fn offered_file(file: &Path) -> Result<Offered, u8> {
-    let text = std::fs::read_to_string(file).map_err(|error| refuse(unread(file, &error)))?;
+    let text = read_text(file).map_err(|error| refuse(unread(file, &error)))?;
     offered(file, text, None).map_err(|error| refuse_scenario(&error))
 }
 
@@ -187,7 +187,7 @@ fn scenarios_of(folder: &Path, paper: &str) -> Vec<Offered> {
     let is_sweep =
         |text: &str| Document::parse("", text).is_ok_and(|document| document.get("scenario").is_some());
     let read = |file: &PathBuf| {
-        let text = std::fs::read_to_string(file).ok().filter(|text| !is_sweep(text))?;
+        let text = read_text(file).ok().filter(|text| !is_sweep(text))?;
         offered(file, text, Some(paper)).ok()
     };
     files.iter().filter_map(read).collect()

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use anabranch_net::{Association, Carrier, Endpoint, UDP_PORT};
 use anabranch_proto::{Config, SharedKey};
-use anabranch_sim::scenario::protocol;
+use anabranch_sim::scenario::{protocol, read_bytes};
 use bytes::Bytes;
 
 use crate::output::{refuse, refuse_scenario, warn};
@@ -109,7 +109,7 @@ const AUTHENTICATED: [u8; 11] = [
 
 /// The key in a file, without its line end; or the exit status of a fault.
 fn shared_key(file: &Path) -> Result<SharedKey, u8> {
-    let bytes = std::fs::read(file).map_err(|error| refuse(format!("--key {}: {error}", file.display())))?;
+    let bytes = read_bytes(file).map_err(|error| refuse(format!("--key {}: {error}", file.display())))?;
     let secret = bytes.trim_ascii_end();
     if secret.len() < 16 {
         let (file, bytes) = (file.display(), secret.len());

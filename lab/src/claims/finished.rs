@@ -55,6 +55,10 @@ impl FinishedRuns {
         let failed = |error| FinishedRunsError::File { file: path.to_owned(), error };
         let refused = |why: String| FinishedRunsError::Refused { file: path.to_owned(), why };
         let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(failed)?;
+        // A device has no end, and cannot be cut.
+        if !file.metadata().map_err(failed)?.is_file() {
+            return Err(refused("is not a regular file; choose another file".to_owned()));
+        }
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(refused("another process is writing it".to_owned())),

@@ -14,7 +14,7 @@ use crate::models;
 use anabranch_sim::scenario::at::{At, Result};
 use anabranch_sim::scenario::error::did_you_mean;
 use anabranch_sim::scenario::keys::{Default, Key, read_known};
-use anabranch_sim::scenario::{Document, ScenarioError};
+use anabranch_sim::scenario::{Document, ScenarioError, read_text};
 
 /// Why a paper's folder cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -73,7 +73,7 @@ impl Paper {
 
 /// The text of a file.
 pub(super) fn text_of(file: &Path) -> std::result::Result<String, PaperError> {
-    std::fs::read_to_string(file).map_err(|error| PaperError::File { file: file.to_owned(), error })
+    read_text(file).map_err(|error| PaperError::File { file: file.to_owned(), error })
 }
 
 fn document(file: &Path) -> std::result::Result<Document, PaperError> {

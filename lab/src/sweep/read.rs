@@ -9,7 +9,7 @@ use anabranch_sim::RunOptions;
 use anabranch_sim::scenario::at::{At, Result};
 use anabranch_sim::scenario::error::did_you_mean;
 use anabranch_sim::scenario::keys::{Default, Key, Section, docs};
-use anabranch_sim::scenario::{Document, Scenario};
+use anabranch_sim::scenario::{Document, Scenario, read_text};
 use rayon::prelude::*;
 use serde_json::Value;
 
@@ -91,12 +91,11 @@ pub fn sections() -> Vec<Section> {
 
 /// Reads `file` and the scenario that it names.
 pub(super) fn sweep(file: &Path) -> std::result::Result<Sweep, SweepError> {
-    let text =
-        std::fs::read_to_string(file).map_err(|error| SweepError::Input { file: file.to_owned(), error })?;
+    let text = read_text(file).map_err(|error| SweepError::Input { file: file.to_owned(), error })?;
     let document = Document::parse(&file.display().to_string(), &text)?;
     let draft = draft(&document)?;
     let path = file.parent().unwrap_or(Path::new("")).join(&draft.scenario);
-    let scenario = std::fs::read_to_string(&path).map_err(|error| {
+    let scenario = read_text(&path).map_err(|error| {
         At::root(&document).error_below("scenario", format!("{}: {error}", path.display()))
     })?;
     let scenario = Document::parse(&path.display().to_string(), &scenario)?;

@@ -1,0 +1,56 @@
+//! Reads files that a user names. A device has no end, so there is a limit.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// The largest size of a file, in bytes.
+const LARGEST: u64 = 64 << 20;
+
+/// The text of a file: a scenario, a sweep, a script.
+///
+/// # Errors
+/// What the system says, text that is not UTF-8, and files of more than 64 MiB.
+pub fn read_text(file: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let read = File::open(file)?.take(LARGEST + 1).read_to_string(&mut text)?;
+    within_limit(read).map(|()| text)
+}
+
+/// The bytes of a file.
+///
+/// # Errors
+/// What the system says, and files of more than 64 MiB.
+pub fn read_bytes(file: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let read = File::open(file)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    within_limit(read).map(|()| bytes)
+}
+
+fn within_limit(read: usize) -> io::Result<()> {
+    match read as u64 > LARGEST {
+        true => Err(io::Error::other(format!(
+            "it has more than {} MiB, the limit for such a file",
+            LARGEST >> 20
+        ))),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_without_end_is_not_read_for_ever() {
+        let device = Path::new("/dev/zero");
+        for error in [read_text(device).map(drop), read_bytes(device).map(drop)] {
+            assert_eq!(
+                error.expect_err("it has no end").to_string(),
+                "it has more than 64 MiB, the limit for such a file"
+            );
+        }
+        let manifest = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
+        assert_eq!(read_text(manifest).expect("text").into_bytes(), read_bytes(manifest).expect("bytes"));
+    }
+}
