@@ -81,6 +81,34 @@ pub(super) struct Packet {
     pub(super) body: Body,
 }
 
+impl Packet {
+    /// What stands before the colon, in script notation.
+    pub(super) fn head(&self) -> String {
+        let pair = |(from, to): (u16, u16)| format!("{from} > {to}");
+        let addresses = self.addresses.map(|(from, to)| format!("{from} > {to} ")).unwrap_or_default();
+        let ecn = self.ecn.map(|ecn| format!("({}) ", bits(ecn))).unwrap_or_default();
+        let ports = self.ports.map(|ports| pair(ports) + " ").unwrap_or_default();
+        let checksum = match self.checksum {
+            Checksum::Right => None,
+            Checksum::Wrong => Some("bad_crc32c".to_owned()),
+            Checksum::Zero => Some("zero_checksum".to_owned()),
+        };
+        let options: Vec<_> = checksum.into_iter().chain(self.tag.map(|tag| format!("tag={tag}"))).collect();
+        let options = if options.is_empty() { String::new() } else { format!("({})", options.join(", ")) };
+        let udp = self.udp.map(|ports| format!("/udp({})", pair(ports))).unwrap_or_default();
+        format!("{addresses}{ecn}{ports}sctp{options}{udp}")
+    }
+}
+
+fn bits(ecn: Ecn) -> &'static str {
+    match ecn {
+        Ecn::NotEct => "noecn",
+        Ecn::Ect0 => "ect0",
+        Ecn::Ect1 => "ect1",
+        Ecn::Ce => "ce",
+    }
+}
+
 /// The checksum of a packet.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Checksum {

@@ -225,7 +225,7 @@ impl Run {
             world.seen.keep(&chunks, sent.to);
         }
         let several = world.local.len() + world.peer.len() > 2;
-        world.note(sent.at, '>', several.then_some((sent.from, sent.to)), &sent.bytes, "");
+        world.note_sent(sent.at, several.then_some((sent.from, sent.to)), &sent.bytes, "");
         let mut bytes = sent.bytes.clone();
         world.live.to_script(&mut bytes);
         let (same, fields) = compare(packet, &bytes);
@@ -323,11 +323,9 @@ fn side_by_side(row: &Row) -> String {
 
 /// Prints the packet in script notation.
 fn show(packet: &Packet) -> String {
-    let addresses = packet.addresses.map(|(from, to)| format!("{from} > {to} ")).unwrap_or_default();
-    let tag = packet.tag.map(|tag| format!("(tag={tag})")).unwrap_or_default();
     let body = match &packet.body {
         Body::Chunks(chunks) => chunks.iter().map(Element::to_string).collect::<Vec<_>>().join("; "),
         Body::Raw(bytes) => format!("{bytes:?}"),
     };
-    format!("{addresses}sctp{tag}: {body}")
+    format!("{}: {body}", packet.head())
 }

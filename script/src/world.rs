@@ -162,7 +162,7 @@ impl World {
         if self.peer.contains(&to) && ports == (PORT, self.port()) {
             self.queue.push_back(sent);
         } else {
-            self.note(self.now, '>', Some((from, to)), &bytes, " // not for the script's peer");
+            self.note_sent(self.now, Some((from, to)), &bytes, " // not for the script's peer");
         }
     }
 
@@ -176,7 +176,8 @@ impl World {
         let (from, to) = packet.addresses.unwrap_or((self.peer[0], self.local[0]));
         let raw = matches!(packet.body, super::ast::Body::Raw(_));
         let mut bytes = wire::build(packet, ports, from, &self.seen)?;
-        self.note(self.now, '<', packet.addresses, &bytes, "");
+        let body = if raw { format!("{:?}", &bytes[wire::HEADER..]) } else { wire::show(&bytes) };
+        self.note(format!("{} < {}: {body}", seconds(self.now), packet.head()));
         let expecting = self.sockets.awaits_init_ack(&self.endpoint);
         self.live.inject(&mut bytes, packet.tag, raw, expecting);
         wire::set_checksum(&mut bytes, packet.checksum);
@@ -202,21 +203,22 @@ impl World {
         Address { ip, udp: self.udp }
     }
 
-    /// Records a packet in the log, with the script's numbers.
-    pub(super) fn note(
+    /// Records a packet of the stack in the log, with the script's numbers.
+    pub(super) fn note_sent(
         &mut self,
         at: Time,
-        direction: char,
         addresses: Option<(IpAddr, IpAddr)>,
         bytes: &[u8],
         remark: &str,
     ) {
         let mut bytes = bytes.to_vec();
-        if direction == '>' {
-            self.live.to_script(&mut bytes);
-        }
+        self.live.to_script(&mut bytes);
         let addresses = addresses.map(|(from, to)| format!("{from} > {to} ")).unwrap_or_default();
-        let line = format!("{} {direction} {addresses}sctp: {}{remark}", seconds(at), wire::show(&bytes));
+        self.note(format!("{} > {addresses}sctp: {}{remark}", seconds(at), wire::show(&bytes)));
+    }
+
+    /// Records a packet in the log, in script notation.
+    fn note(&mut self, line: String) {
         self.log.push_back(line);
         if self.log.len() > LOG {
             self.log.pop_front();
@@ -228,7 +230,7 @@ impl World {
         let several = self.local.len() + self.peer.len() > 2;
         for sent in std::mem::take(&mut self.queue).into_iter().take(LOG) {
             let addresses = several.then_some((sent.from, sent.to));
-            self.note(sent.at, '>', addresses, &sent.bytes, " // not asked for");
+            self.note_sent(sent.at, addresses, &sent.bytes, " // not asked for");
         }
         self.log.iter().cloned().collect()
     }

@@ -89,6 +89,22 @@ fn a_field_that_differs_is_marked() {
     passes(&up(&format!("{ASK}{line}")));
 }
 
+/// What the script says beside the chunks stands in the log too: without it, the same packet would be accepted.
+#[test]
+fn the_log_has_packets_of_the_peer_as_they_were_written() {
+    let packets = [
+        "sctp(bad_crc32c): SHUTDOWN[flgs=0, cum_tsn=0]",
+        "sctp(tag=7): SHUTDOWN[flgs=0, cum_tsn=0]",
+        "192.0.2.1 > 192.168.0.1 (ce) 9000 > 9001 sctp(zero_checksum, tag=7): SHUTDOWN[flgs=0, cum_tsn=0]",
+        "sctp: [1, 2, 255]",
+    ];
+    let sent: String = packets.iter().map(|packet| format!("+0.0 < {packet}\n")).collect();
+    let failure = fails(&up(&format!("{sent}+0.0 > sctp: SHUTDOWN_ACK[flgs=0]\n")));
+    let logged: Vec<_> = failure.log.iter().rev().take(packets.len()).rev().collect();
+    let at = |line: &&String| line.split_once(" < ").map(|(_, packet)| packet.to_owned());
+    assert_eq!(logged.iter().filter_map(at).collect::<Vec<_>>(), packets, "{:?}", failure.log);
+}
+
 /// An INIT with a parameter that is reported; a closed list says so or fails, an open one does not care.
 #[test]
 fn a_closed_list_is_the_whole_list() {
