@@ -117,6 +117,9 @@ fn prepared(arguments: &Arguments) -> Result<Session, u8> {
 fn left_out(scenario: &Scenario, names: &[String]) -> Result<Vec<String>, u8> {
     let known: Vec<String> = scenario.flows.iter().map(|flow| flow.name.clone()).collect();
     match names.iter().find(|name| *name != "all" && !known.contains(name)) {
+        Some(name) if known.is_empty() => {
+            Err(refuse(format!("--without {name}: there is no such flow; the scenario has none")))
+        }
         Some(name) => {
             let known = known.join(", ");
             Err(refuse(format!("--without {name}: there is no such flow; the flows are: {known}")))

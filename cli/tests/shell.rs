@@ -236,6 +236,22 @@ fn programs_beside_the_first_are_shell_commands() {
     assert!(stderr(&output).contains("create it first") && !directory.path().join("ran").exists());
 }
 
+/// A session lasts until its program ends, also when no packet moves for a while: rates are means over all of it.
+#[test]
+fn an_idle_session_lasts_until_its_program_ends() {
+    if !possible("shell: idle") {
+        return;
+    }
+    let directory = directory();
+    let (file, summary) = (scenario(directory.path()), directory.path().join("summary.json"));
+    let summary = summary.display().to_string();
+    let session = ["shell", &file, "--at", "a", "--without", "all", "--summary", &summary, "--quiet", "--"];
+    let output = anabranch(&[&session[..], &["sleep", "1"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let told: Value = serde_json::from_str(&fs::read_to_string(&summary).expect("a file")).expect("JSON");
+    assert!(told["run"]["ended"].as_f64() >= Some(1.0), "{told}");
+}
+
 /// A program beside the first that takes a moment to end is given it.
 #[test]
 fn programs_end_in_their_own_way() {

@@ -161,13 +161,14 @@ impl Carrier {
         }
     }
 
-    /// The summary of the session.
+    /// The summary of the session, which ends now: nothing may have happened for a while.
     pub(crate) fn report(
-        &self,
+        &mut self,
         ending: Ending,
         failed: Vec<FailedProgram>,
         overrun: u64,
     ) -> Result<Report, ShellError> {
+        self.advance();
         let attached = self.live.interfaces().iter().zip(&self.counts).filter(|(i, _)| i.attached);
         let interfaces = attached.map(|(interface, count)| InterfaceReport {
             node: interface.node.clone(),
