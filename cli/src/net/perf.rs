@@ -16,7 +16,7 @@ use super::setup::{Client, waiting};
 use super::traced::{Recorded, Traces};
 use super::{leave, read_away};
 use crate::output::{fail, note, print, refuse};
-use crate::place::Places;
+use crate::place::{Places, write_whole};
 use crate::runtime::{Interrupts, in_runtime};
 
 /// The arguments of `anabranch perf`.
@@ -195,12 +195,15 @@ async fn run(arguments: &Arguments, streams: &[Arc<Stream>], interrupts: &mut In
     if !tiny {
         told(&line);
     }
-    let trace = trace(&intervals.list, arguments.reverse, arguments.seconds);
+    let way = usize::from(arguments.reverse);
+    let first = streams.iter().filter_map(|stream| stream.tally.begun()[way]).min();
+    let sent_since = first.map(|first| first.duration_since(begun).as_secs_f64());
+    let trace = sent_since.map(|since| trace(&intervals.list, arguments.reverse, since, arguments.seconds));
     let run = Run { streams, intervals: intervals.list, changes: changes.list, complete: ended.is_ok() };
     let printed = report(arguments, &run);
     end_all(streams, interrupts).await;
-    if let Some(file) = &arguments.record
-        && let Err(error) = std::fs::write(file, trace)
+    if let (Some(file), Some(trace)) = (&arguments.record, trace)
+        && let Err(error) = write_whole(file, trace)
     {
         return fail(format!("{}: {error}", file.display()));
     }

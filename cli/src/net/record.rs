@@ -91,18 +91,19 @@ pub(super) struct Intervals {
     pub(super) list: Vec<Value>,
 }
 
-/// The rates of one direction as a trace for scenarios: CSV with seconds and bit/s. `back`: the other end sent. The other
-/// direction sends, if it does, after `seconds`: its intervals are left out.
-pub(super) fn trace(intervals: &[Value], back: bool, seconds: f64) -> String {
+/// The rates of one direction as a trace for scenarios: CSV with seconds and bit/s. `back`: the other end sent. The direction sent for
+/// `seconds` from `begun` on: before, the ends only compared their clocks, and afterwards the other direction may send.
+pub(super) fn trace(intervals: &[Value], back: bool, begun: f64, seconds: f64) -> String {
     let mut text = "time,rate\n".to_owned();
     let time = |interval: &Value, key: &str| interval[key].as_f64().unwrap_or_default();
-    let own: Vec<_> = intervals.iter().filter(|interval| time(interval, "from") < seconds).collect();
+    let is_own = |interval: &&Value| time(interval, "to") > begun && time(interval, "from") < begun + seconds;
+    let own: Vec<_> = intervals.iter().filter(is_own).collect();
     for interval in &own {
         let rate = interval[if back { "back" } else { "there" }]["rate"].as_f64().unwrap_or_default();
-        text += &format!("{:.9},{:.0}\n", time(interval, "from"), rate);
+        text += &format!("{:.9},{:.0}\n", (time(interval, "from") - begun).max(0.0), rate);
     }
     // The last row only ends the trace.
-    let end = own.last().map_or(0.0, |interval| time(interval, "to"));
+    let end = own.last().map_or(0.0, |interval| time(interval, "to") - begun);
     text + &format!("{end:.9},0\n")
 }
 
@@ -170,10 +171,13 @@ mod tests {
     fn a_trace_has_the_rates_of_its_direction_and_can_be_read() {
         let interval = |from: f64, there: f64, back: f64| json!({ "from": from, "to": from + 0.1, "there": { "rate": there }, "back": { "rate": back } });
         let intervals = [interval(0.0, 8e6, 1e6), interval(0.1, 4e6, 3e6), interval(0.2, 0.0, 9e6)];
-        let there = trace(&intervals, false, 0.2);
+        let there = trace(&intervals, false, 0.0, 0.2);
         assert_eq!(there, "time,rate\n0.000000000,8000000\n0.100000000,4000000\n0.200000000,0\n");
         assert_eq!(Trace::parse(&there).expect("a trace").mean_rate(), 6_000_000);
-        let back = trace(&intervals, true, 1.0);
+        let back = trace(&intervals, true, 0.0, 1.0);
         assert!(back.contains("0.200000000,9000000\n0.300000000,0\n"), "{back}");
+        // The clocks were compared for 0.15 s.
+        let later = trace(&intervals, true, 0.15, 1.0);
+        assert_eq!(later, "time,rate\n0.000000000,3000000\n0.050000000,9000000\n0.150000000,0\n");
     }
 }

@@ -140,6 +140,7 @@ pub struct Measured {
 pub struct PerfProgress {
     received: AtomicU64,
     stages: Mutex<[Stage; 2]>,
+    begun: Mutex<[Option<Instant>; 2]>,
 }
 
 /// The stage of a direction.
@@ -160,6 +161,11 @@ impl PerfProgress {
         self.received.load(Ordering::Relaxed)
     }
 
+    /// When each direction began: the clocks of both ends have been compared before.
+    pub fn begun(&self) -> [Option<Instant>; 2] {
+        *self.begun.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The stages of both directions.
     pub fn stages(&self) -> [Stage; 2] {
         self.lock().clone()
@@ -170,9 +176,10 @@ impl PerfProgress {
     }
 
     fn begin(&self, (there, back): (bool, bool), now: Instant) {
-        for (stage, begins) in self.lock().iter_mut().zip([there, back]) {
+        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        for ((stage, begun), begins) in self.lock().iter_mut().zip(&mut *begun).zip([there, back]) {
             if begins {
-                *stage = Stage::Running(now);
+                (*stage, *begun) = (Stage::Running(now), Some(now));
             }
         }
     }
