@@ -2,8 +2,10 @@
 //! is made printable here: text from a peer or a file may contain control characters that a terminal would obey.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt::{Display, Write as _};
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, StdoutLock, Write, stderr, stdout};
+use std::sync::{Mutex, PoisonError};
 
 use anabranch_proto::{is_printable, printable};
 use anabranch_sim::scenario::ScenarioError;
@@ -63,9 +65,13 @@ pub(crate) fn refuse(message: impl Display) -> u8 {
     WRONG_INPUT
 }
 
-/// Warns of a setting that is allowed but harmful.
+/// Warns of a setting that is allowed but harmful: once, although several runs or associations may have it.
 pub(crate) fn warn(message: impl Display) {
-    tell(&format!("warning: {message}"));
+    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let message = format!("warning: {message}");
+    if SAID.lock().unwrap_or_else(PoisonError::into_inner).insert(message.clone()) {
+        tell(&message);
+    }
 }
 
 /// Reports what is wrong with the scenario, and where.

@@ -8,7 +8,7 @@ mod support;
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -235,6 +235,25 @@ fn addresses_and_ports_are_what_is_meant() {
     refused(&["send", &shown, "--to", "127.0.0.1", "--interval", "1e19"], "nobody waits longer than a year");
 }
 
+/// A listener with one address gets one path by default, although CMT was asked for and two local addresses were named.
+#[test]
+fn the_one_path_of_cmt_is_told_of() {
+    let place = tempfile::tempdir().expect("a directory");
+    let listener = Listener::into(&place.path().join("inbox"), &[]);
+    let told = |name: &str, arguments: &[&str]| {
+        let file = place.path().join(name);
+        fs::write(&file, "content").expect("a file");
+        let output = listener.send(&file, &[&["--from", "127.0.0.1,127.0.0.2"], arguments].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        stderr(&output)
+    };
+    let warning = "warning: --from: the association has one path, because the listener has one address";
+    assert!(told("one", &["--cmt"]).contains(warning));
+    // Without CMT the second address is for a failure of the first.
+    assert_eq!(told("spare", &[]), "");
+    assert_eq!(told("all", &["--cmt", "--set", "pairs=all"]), "");
+}
+
 /// A host without a network of its own: no interface for `0.0.0.0`, and of several addresses only some have routes.
 #[test]
 fn what_has_no_route_is_told_by_its_option() {
@@ -297,6 +316,36 @@ fn a_listener_that_cannot_say_where_it_listens_fails() {
     let output = ends_within(serve, 10);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stderr(&output).contains("cannot write the results"), "{}", stderr(&output));
+}
+
+/// Over IP directly there is no UDP port.
+#[test]
+fn a_raw_listener_has_no_port() {
+    for (arguments, said) in
+        [(&[][..], "listening at 127.0.0.1\n"), (&["--json"], r#"{"address":"127.0.0.1","#)]
+    {
+        let mut serve = command(&["serve", "--raw"]);
+        let mut serve =
+            serve.args(arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it runs");
+        let mut line = String::new();
+        let read = BufReader::new(serve.stdout.take().expect("a pipe")).read_line(&mut line);
+        let _ = serve.kill();
+        let _ = serve.wait();
+        if read.expect("text") == 0 {
+            return skip("a_raw_listener_has_no_port", "only root may open raw sockets");
+        }
+        assert!(line.starts_with(said), "{line}");
+    }
+}
+
+/// All associations of a measurement have the same settings.
+#[test]
+fn a_warning_is_said_once() {
+    let listener = Listener::new(&[]);
+    let harmful = ["--seconds", "0.1", "--parallel", "3", "--set", "pf_max_retrans=5"];
+    let output = listener.client("perf", &harmful).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(stderr(&output).matches("warning: --set pf_max_retrans").count(), 1, "{}", stderr(&output));
 }
 
 /// A hundred streams both ways, though either end would offer fewer by itself.

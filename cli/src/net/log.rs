@@ -4,9 +4,11 @@ use std::io;
 use std::net::SocketAddr;
 
 use anabranch_net::Device;
+use anabranch_proto::wire::Address;
 use serde_json::{Value, json};
 use tracing_subscriber::fmt::MakeWriter;
 
+use super::paths;
 use crate::DONE;
 use crate::output::{log, print, print_json_line};
 
@@ -50,6 +52,7 @@ impl Journal {
             Device::Bound(name) => (Some(name), None),
             Device::Refused(name, why) => (Some(name), Some(why)),
         };
+        let place = paths::place(Address { ip: place.ip(), udp: place.port() });
         if self.events {
             let event = json!({ "address": place, "device": name, "device_refused": refused });
             return self.event("listening", event);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::net::SocketAddr;
 
 /// An address, with its UDP port if it has one.
-fn place(address: Address) -> String {
+pub(super) fn place(address: Address) -> String {
     match address.udp {
         0 => address.ip.to_string(),
         port => SocketAddr::new(address.ip, port).to_string(),

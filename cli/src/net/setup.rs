@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use super::places::{PeerAddress, each_once, resolve, routed, without_ports};
 use super::recording::Recording;
 use super::{Transport, leave};
-use crate::output::{fail, note, refuse};
+use crate::output::{fail, note, refuse, warn};
 use crate::runtime::Interrupts;
 
 /// The peer of a client, and how to reach it.
@@ -82,6 +82,7 @@ impl Client {
         };
         let to = if self.from.is_empty() { routed(to) } else { to };
         let options = self.options(&to)?;
+        let spreads = options.config.new_data != Config::default().new_data;
         let endpoint = match recording {
             None => Endpoint::bind(options),
             Some(recording) => Endpoint::record(options, Box::new(recording)),
@@ -96,7 +97,12 @@ impl Client {
             signal = interrupts.next() => Err(signal),
         };
         match outcome {
-            Ok(association) => Ok((endpoint, association)),
+            Ok(association) => {
+                if spreads && has_one_path(&endpoint, &association) {
+                    warn(ONE_PATH);
+                }
+                Ok((endpoint, association))
+            }
             Err(status) => {
                 leave(&endpoint).await;
                 Err(status)
@@ -170,6 +176,18 @@ impl Client {
             _ => error.to_string(),
         }
     }
+}
+
+/// The warning of an association that is to use several paths and has one.
+const ONE_PATH: &str = "--from: the association has one path, because the listener has one address; `--set pairs=all` makes a path \
+                        of each pair of addresses";
+
+/// Whether the association has one path, although several local addresses could reach the peer.
+fn has_one_path(endpoint: &Endpoint, association: &Association) -> bool {
+    let paths = association.paths();
+    let local = endpoint.local();
+    let reach = |ip: IpAddr| local.iter().filter(|(own, _)| own.is_ipv4() == ip.is_ipv4()).count();
+    matches!(paths.as_slice(), [path] if reach(path.remote.ip) > 1)
 }
 
 /// Whether the peer ended the association because this end offers no authentication.
