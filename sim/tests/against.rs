@@ -98,6 +98,24 @@ fn the_order_of_packets_on_different_interfaces_is_no_difference() {
     );
 }
 
+/// A sender whose own queue overflows: the capture shows a packet that was dropped at once, and before it those that still waited.
+#[test]
+fn packets_that_the_own_queue_drops_are_no_difference() {
+    let slow = ["link.access.rate=4 Mbit/s", "link.access.queue=20 packets", "link.far.loss=0 %"];
+    let capture = capture(&slow);
+    let packets: Vec<_> =
+        CaptureReader::new(&capture[..]).expect("a capture").filter_map(Result::ok).collect();
+    let dropped = |comment: &Option<String>| {
+        comment.as_deref().is_some_and(|said| said.starts_with("dropped: queue full"))
+    };
+    assert!(packets.iter().any(|packet| dropped(&packet.comment)));
+    let conversation = conversation(&capture, None).expect("an association");
+    // The queue holds packets for 60 ms; all data was there from the beginning.
+    let comparison =
+        Comparison { settings: vec![], within: Duration::from_millis(100), mtu: None, bulk: true };
+    assert_eq!(compare(&conversation, &comparison).expect("the settings fit"), []);
+}
+
 #[test]
 fn a_sender_of_another_era_differs_by_the_rule_that_was_changed() {
     // Four missing reports instead of three: the fast retransmission comes one SACK later.

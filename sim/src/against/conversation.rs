@@ -352,7 +352,9 @@ impl Met {
 
     fn sent(&mut self, at: Time, captured: &SctpPacket, recorded: &mut Vec<Entry>) {
         let packet = &captured.packet;
+        let before = recorded.len();
         entries(at, Some(captured.number), packet, None, &mut self.seen, recorded);
+        recorded[before..].iter_mut().for_each(|entry| entry.refused = captured.refused);
         for chunk in &packet.chunks {
             match chunk {
                 Chunk::Init(_) if self.initiates && !std::mem::replace(&mut self.connected, true) => {

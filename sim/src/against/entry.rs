@@ -43,6 +43,8 @@ pub(super) struct Entry {
     pub(super) number: Option<u64>,
     /// Why our endpoint sent it.
     pub(super) reason: Option<Reason>,
+    /// Whether it is captured before packets that were sent earlier and waited in a queue, which had no room for it.
+    pub(super) refused: bool,
     pub(super) what: What,
 }
 
@@ -92,7 +94,7 @@ pub(super) fn entries(
             | Chunk::Cwr(_) => What::Control(chunk.number()),
             _ => continue,
         };
-        out.push(Entry { at, number, reason, what });
+        out.push(Entry { at, number, reason, refused: false, what });
     }
 }
 

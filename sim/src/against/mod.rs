@@ -208,14 +208,20 @@ fn first_on<'a>(
 
 /// The place in `recorded` of what the captured end sent where our endpoint sent `own`. Data is compared in the order of each
 /// path: a capture shows a packet when it leaves the host, so one that waited for its interface stands behind a later one of
-/// another path. Everything else is compared in the order of sending.
+/// another path, and behind a later one of its own path for which the queue had no room. Everything else is compared in the order of
+/// sending.
 fn counterpart(own: &Entry, recorded: &VecDeque<&Entry>, within: Duration) -> Option<usize> {
     let until = recorded.front()?.at + within;
-    let mut near = recorded.iter().take_while(|entry| entry.at <= until);
-    let place = near.position(|entry| entry.what.destination() == own.what.destination())?;
-    let theirs = recorded[place];
-    let apart = theirs.at.max(own.at).since(theirs.at.min(own.at));
-    (theirs.what.same(&own.what) && apart <= within).then_some(place)
+    let first = |refused| {
+        let mut near = recorded.iter().take_while(|entry| entry.at <= until);
+        near.position(|entry| entry.refused == refused && entry.what.destination() == own.what.destination())
+    };
+    let same = |place: &usize| {
+        let theirs = recorded[*place];
+        let apart = theirs.at.max(own.at).since(theirs.at.min(own.at));
+        theirs.what.same(&own.what) && apart <= within
+    };
+    [false, true].into_iter().filter_map(first).find(same)
 }
 
 /// The choices with which the difference disappears and nothing that agreed before differs.

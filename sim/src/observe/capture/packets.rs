@@ -7,6 +7,8 @@ use super::layers::{self, Found};
 use super::line::{whole_chunks, without_user_data};
 use super::read::CapturedPacket;
 use super::segments::segments;
+use crate::medium::wire::DropCause;
+use crate::observe::words;
 
 /// What stands for user data.
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
@@ -26,6 +28,8 @@ pub struct SctpPacket {
     pub hops_left: u8,
     /// Its size in bytes, IP header included.
     pub size: u32,
+    /// Whether a simulated link dropped it when it was offered: it is recorded then, before those that waited in the queue.
+    pub refused: bool,
     /// The packet.
     pub packet: Packet,
 }
@@ -36,6 +40,7 @@ pub fn sctp_packets(captured: &CapturedPacket, udp: &[u16]) -> Vec<SctpPacket> {
     let Ok(found) = layers::transport(captured.link_type, &captured.bytes, udp) else { return Vec::new() };
     let Some(time) = captured.time.filter(|_| !found.is_tcp) else { return Vec::new() };
     let whole = found.from.udp != 0 && !found.cut;
+    let refused = captured.comment.as_deref().is_some_and(is_refused);
     let parts = if whole { segments(found.bytes) } else { vec![found.bytes] };
     let packet = |bytes| {
         let packet = decode(&Found { bytes, ..found })?;
@@ -47,10 +52,19 @@ pub fn sctp_packets(captured: &CapturedPacket, udp: &[u16]) -> Vec<SctpPacket> {
             inbound: captured.inbound,
             hops_left: found.hops_left,
             size: packet.size() as u32 + headers,
+            refused,
             packet,
         })
     };
     parts.into_iter().filter_map(packet).collect()
+}
+
+/// Whether the comment is that of a packet which the link dropped when it was offered.
+fn is_refused(comment: &str) -> bool {
+    let cause = comment.strip_prefix("dropped: ").map(|rest| rest.split(';').next().unwrap_or(rest));
+    [DropCause::Queue, DropCause::Down, DropCause::Size]
+        .iter()
+        .any(|c| cause == Some(words::drop_cause(*c, false)))
 }
 
 /// The packet, with zeros for user data, also for user data that was not captured.
