@@ -155,3 +155,24 @@ fn citations_have_their_form() {
         assert!(number && exact, "{citation}");
     }
 }
+
+/// `make mutants` compares what survives with a list. A row whose function has moved or is gone matches nothing.
+#[test]
+fn the_list_of_survivors_names_functions_that_there_are() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let Ok(list) = std::fs::read_to_string(root.join("tests/mutants/survivors.csv")) else { return };
+    for row in list.lines().filter(|line| line.starts_with("proto/")) {
+        let (file, change) = row.split_once(",\"").expect("a file and a change");
+        let change = change.split('"').next().unwrap_or_default();
+        // "replace + with - in Paths::gone", or "replace Paths::ids -> … with …".
+        let place = match change.rsplit_once(" in ") {
+            Some((_, place)) => place,
+            None => change.trim_start_matches("replace ").split(' ').next().unwrap_or_default(),
+        };
+        let function = place.rsplit("::").next().unwrap_or_default();
+        let text = std::fs::read_to_string(root.join(file)).unwrap_or_default();
+        let is_there =
+            [format!("fn {function}("), format!("fn {function}<")].iter().any(|head| text.contains(head));
+        assert!(is_there, "{file} has no function `{function}`: {row}");
+    }
+}
