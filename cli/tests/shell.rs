@@ -300,6 +300,31 @@ fn a_signal_ends_all_programs() {
     assert_eq!(session.running(), Vec::<String>::new());
 }
 
+/// The process that ends the programs of a killed session knows them by the number of their namespace, which another session may get
+/// when the namespace is gone. So that process keeps it.
+#[test]
+fn the_namespaces_of_a_killed_session_keep_their_numbers() {
+    if !possible("shell: numbers") {
+        return;
+    }
+    let mut session = TwoPrograms::begin();
+    let children =
+        fs::read_to_string(format!("/proc/{0}/task/{0}/children", session.process.id())).expect("Linux");
+    let words = |pid: &str| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).split('\0').map(str::to_owned).collect::<Vec<_>>()
+    };
+    let numbered = |pid: &&str| words(pid).iter().any(|word| word.starts_with("net:["));
+    let guard = children.split_whitespace().find(numbered).expect("a process that waits").to_owned();
+    let files = fs::read_dir(format!("/proc/{guard}/fd")).expect("its files");
+    let held: Vec<_> = files.flatten().filter_map(|file| fs::read_link(file.path()).ok()).collect();
+    for number in words(&guard).iter().filter(|word| word.starts_with("net:[")) {
+        assert!(held.iter().any(|file| file == Path::new(number)), "{number}: {held:?}");
+    }
+    session.process.kill().expect("it is there");
+    session.process.wait().expect("it ends");
+}
+
 /// A session that is killed cannot end its programs. Another process does.
 #[test]
 fn no_program_outlives_a_session_that_is_killed() {

@@ -23,11 +23,14 @@ while [ "$found" ]; do
 done
 "#;
 
-/// A process that outlives the session. Where it cannot be started, a killed session leaves its programs.
+/// A process that outlives the session. It holds the namespaces open: the system gives their numbers to new ones when they are gone, and then the
+/// script would kill the programs of another session. Where it cannot be started, a killed session leaves its programs.
 pub(crate) struct Guard(Option<Child>);
 
 impl Guard {
     pub(crate) fn begin(namespaces: &[Namespace]) -> Guard {
+        // These are inherited, unlike the files themselves. They are closed here before another program starts.
+        let held: Vec<_> = namespaces.iter().map(Namespace::held).collect();
         let guard = Command::new("sh")
             .args(["-c", SCRIPT, "sh"])
             .args(namespaces.iter().map(|namespace| &namespace.id))
@@ -37,6 +40,7 @@ impl Guard {
             // Signals from the terminal are for the session.
             .process_group(0)
             .spawn();
+        drop(held);
         Guard(guard.ok())
     }
 }

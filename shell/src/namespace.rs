@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 use std::thread;
 
@@ -66,6 +67,11 @@ impl Namespace {
         let made = thread::scope(|scope| scope.spawn(make).join());
         let (file, id, made) = made.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         Ok((Namespace { file, id, devices }, made))
+    }
+
+    /// The namespace for a process that is started now: as long as that process lives, it exists.
+    pub(crate) fn held(&self) -> io::Result<OwnedFd> {
+        Ok(rustix::io::dup(&self.file)?)
     }
 
     /// Does something in the namespace.
