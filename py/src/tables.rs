@@ -66,7 +66,7 @@ impl Table {
     }
 
     /// A table of objects. Objects within objects become columns `a.b`; lists and what is `null` everywhere are left
-    /// out. The columns stand in the order in which the rows first name them.
+    /// out. The columns of the first row come first, sorted by name, then those that further rows add.
     pub(crate) fn of_rows(rows: &[Map<String, Value>]) -> PyResult<Table> {
         let mut names: Vec<String> = Vec::new();
         let mut columns: std::collections::BTreeMap<String, Vec<Option<Value>>> = Default::default();
