@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import signal
 import sys
 from typing import Any
@@ -54,7 +55,14 @@ def connect(address: str) -> Any:
         cluster = LocalCluster(n_workers=int(address), threads_per_worker=1, dashboard_address=None)
     finally:
         signal.signal(signal.SIGINT, before)
-    return Client(cluster)
+    client = Client(cluster)
+    client.register_worker_callbacks(silence)
+    return client
+
+
+def silence() -> None:
+    """A worker that is ended in the middle of a heartbeat writes the trace of that. What its tasks have to say, they return."""
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
 
 
 def main(given: list[str] | None = None) -> int:
