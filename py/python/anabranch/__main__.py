@@ -47,6 +47,8 @@ def connect(address: str) -> Any:
     """A client of the scheduler at `address`, or of so many processes of one thread on this machine."""
     from distributed import Client, LocalCluster
 
+    # A call of Dask that Ctrl-C interrupts can leave a callback that fails, and tornado writes the trace of that.
+    logging.getLogger("tornado.application").setLevel(logging.CRITICAL)
     if not address.isdecimal():
         return Client(address)
     # A terminal sends Ctrl-C to every process. The workers, which inherit this, leave it to this one, which ends them.
