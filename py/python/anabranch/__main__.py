@@ -54,7 +54,9 @@ def connect(address: str) -> Any:
     # A terminal sends Ctrl-C to every process. The workers, which inherit this, leave it to this one, which ends them.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        cluster = LocalCluster(n_workers=int(address), threads_per_worker=1, dashboard_address=None)
+        # The port of Dask's dashboard may be another cluster's. This one has no dashboard, but an HTTP server all the same.
+        without_dashboard = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
+        cluster = LocalCluster(n_workers=int(address), threads_per_worker=1, scheduler_kwargs=without_dashboard)
     finally:
         signal.signal(signal.SIGINT, before)
     client = Client(cluster)
