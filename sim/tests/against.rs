@@ -87,7 +87,12 @@ fn the_order_of_packets_on_different_interfaces_is_no_difference() {
     let within = Duration::from_millis(50);
     let mut comparison = Comparison { settings, within, mtu: None, bulk: false };
     assert_eq!(compare(&conversation, &comparison).expect("the settings fit"), []);
-    // The order on each path still counts: another parameter is found.
+    // The order on each path still counts: a parameter that differs is found.
+    comparison.settings.remove(1);
+    let differences = compare(&conversation, &comparison).expect("the settings fit");
+    let first = &differences.first().expect("a difference").explained[0];
+    assert_eq!((first.key.as_str(), first.recorded.as_str(), first.until), ("path_max_retrans", "2", None));
+    comparison.settings.insert(1, "path_max_retrans=2".to_owned());
     comparison.settings[2] = "rto_min=400 ms".to_owned();
     let differences = compare(&conversation, &comparison).expect("the settings fit");
     let first = differences.first().expect("a difference");
@@ -96,6 +101,19 @@ fn the_order_of_packets_on_different_interfaces_is_no_difference() {
         (Subject::Data, "rto_min"),
         "{differences:#?}"
     );
+}
+
+/// A sender whose own link loses packets: a lost packet takes no place in the queue, and the capture shows it before those that waited.
+#[test]
+fn packets_that_the_own_link_loses_are_no_difference() {
+    let text = include_str!("../../scenarios/loss.toml");
+    let scenario =
+        Document::parse("loss", text).and_then(|document| document.scenario("loss", &Policies::default()));
+    let conversation = conversation(&written(&scenario.expect("a scenario")), None).expect("an association");
+    // The queue holds packets for 120 ms; all data was there from the beginning.
+    let within = Duration::from_millis(150);
+    let comparison = Comparison { settings: vec![], within, mtu: None, bulk: true };
+    assert_eq!(compare(&conversation, &comparison).expect("the settings fit"), []);
 }
 
 /// A sender whose own queue overflows: the capture shows a packet that was dropped at once, and before it those that still waited.

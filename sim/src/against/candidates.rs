@@ -15,7 +15,7 @@ pub(super) struct Candidate {
 }
 
 /// Parameters of RFC 9260 §16 and the policy for retransmissions: key, values, meaning.
-const PARAMETERS: [(&str, &[&str], &str); 8] = [
+const PARAMETERS: [(&str, &[&str], &str); 10] = [
     (
         "retransmit",
         &["same", "alternate", "timeout-alternate"],
@@ -35,6 +35,8 @@ const PARAMETERS: [(&str, &[&str], &str); 8] = [
     ("rto_min", &["100 ms", "200 ms", "300 ms", "400 ms", "500 ms", "1 s"], "RTO.Min (RFC 9260 section 16)."),
     ("rto_max", &["1 s", "10 s", "60 s"], "RTO.Max (RFC 9260 section 16)."),
     ("max_burst", &["1", "2", "3", "4", "6", "8", "16"], "Max.Burst, in packets (RFC 9260 section 6.1 D)."),
+    ("path_max_retrans", &["0", "1", "2", "3", "4", "5"], "Path.Max.Retrans (RFC 9260 section 8.2)."),
+    ("pf_max_retrans", &["off", "0", "1", "2", "3"], "PotentiallyFailed.Max.Retrans (RFC 7829 section 3.2)."),
     ("cmt", &["true"], "Concurrent multipath transfer: new data on all paths."),
 ];
 
@@ -108,6 +110,8 @@ fn present(config: &Config, key: &str) -> Option<String> {
         "rto_min" => time(config.rto_min),
         "rto_max" => time(config.rto_max),
         "max_burst" => config.max_burst.to_string(),
+        "path_max_retrans" => config.path_max_retrans.to_string(),
+        "pf_max_retrans" => config.pf_max_retrans.map_or_else(|| "off".to_owned(), |most| most.to_string()),
         "cmt" => (config.new_data.name == "round-robin").to_string(),
         _ => return None,
     })

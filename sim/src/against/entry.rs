@@ -43,7 +43,7 @@ pub(super) struct Entry {
     pub(super) number: Option<u64>,
     /// Why our endpoint sent it.
     pub(super) reason: Option<Reason>,
-    /// Whether it is captured before packets that were sent earlier and waited in a queue, which had no room for it.
+    /// Whether its link dropped it at once: it is captured before packets that were sent earlier and waited in the queue.
     pub(super) refused: bool,
     pub(super) what: What,
 }

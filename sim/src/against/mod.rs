@@ -208,7 +208,7 @@ fn first_on<'a>(
 
 /// The place in `recorded` of what the captured end sent where our endpoint sent `own`. Data is compared in the order of each
 /// path: a capture shows a packet when it leaves the host, so one that waited for its interface stands behind a later one of
-/// another path, and behind a later one of its own path for which the queue had no room. Everything else is compared in the order of
+/// another path, and behind a later one of its own path that the link dropped when it was offered. Everything else is compared in the order of
 /// sending.
 fn counterpart(own: &Entry, recorded: &VecDeque<&Entry>, within: Duration) -> Option<usize> {
     let until = recorded.front()?.at + within;

@@ -62,7 +62,7 @@ pub fn sctp_packets(captured: &CapturedPacket, udp: &[u16]) -> Vec<SctpPacket> {
 /// Whether the comment is that of a packet which the link dropped when it was offered.
 fn is_refused(comment: &str) -> bool {
     let cause = comment.strip_prefix("dropped: ").map(|rest| rest.split(';').next().unwrap_or(rest));
-    [DropCause::Queue, DropCause::Down, DropCause::Size]
+    [DropCause::Queue, DropCause::Down, DropCause::Loss, DropCause::Size]
         .iter()
         .any(|c| cause == Some(words::drop_cause(*c, false)))
 }
