@@ -213,6 +213,18 @@ fn a_flow_that_is_cut_off_says_what_is_missing() {
 }
 
 #[test]
+fn messages_that_cannot_be_abandoned_have_a_latency() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios/partial-reliability.toml");
+    let text = std::fs::read_to_string(file).expect("the scenario is there");
+    let latency = |settings: &[&str]| result_of(&text, settings, None).flows.remove(0).latency;
+    assert_eq!(latency(&[]), None);
+    let off = latency(&["flow.camera.sctp.partial_reliability=false"]);
+    assert!(off.is_some());
+    // Without the extension, `reliability` has no effect.
+    assert_eq!(off, latency(&["flow.camera.sctp.partial_reliability=false", "flow.camera.reliability=full"]));
+}
+
+#[test]
 fn latencies_of_datagrams_and_tcp_are_those_of_an_idle_network() {
     // 128 B at 10 Mbit/s and 10 ms.
     let udp = result_of(DATAGRAMS, &["flow.f.ip_header=20 B"], None);

@@ -54,7 +54,8 @@ pub(crate) fn agents(
     client.set_listening(false);
     let mut sink = Sink::new(flow);
     // Messages that are given up, unordered, or on several associations do not arrive in the order of sending.
-    if !sctp.unordered && !sctp.stripe && sctp.reliability == Reliability::Full {
+    let complete = sctp.reliability == Reliability::Full || !sctp.config.extensions.partial_reliability;
+    if !sctp.unordered && !sctp.stripe && complete {
         sink = sink.timing(Pace::new(flow, size, seed), sctp.streams);
     }
     Ok([client, SctpAgent::new(servers, Application::Reader(sink))])
