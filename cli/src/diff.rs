@@ -151,6 +151,8 @@ fn setting_line(setting: &Setting, parting: &Parting) -> String {
     let alone = match setting.alone {
         Some(packet) if Some(packet) == parting.packet => "; alone it makes A part at this packet".to_owned(),
         Some(packet) => format!("; alone it makes A part at packet {packet}"),
+        // The rules of an era are keys of their own here.
+        None if setting.key == "era" => "; the rules that it sets stand below, each by itself".to_owned(),
         None if setting.tried => "; alone it changes no packet of A".to_owned(),
         None => "; it was not tried alone".to_owned(),
     };

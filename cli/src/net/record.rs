@@ -71,12 +71,21 @@ fn cause(path: &PathReport, before: Option<&str>) -> String {
     match (path.state, before) {
         _ if !path.up => "the own address or its interface is down".to_owned(),
         (_, Some("down here")) => "the own address is up again".to_owned(),
-        (PathState::PotentiallyFailed | PathState::Inactive, _) => format!("{} errors in a row", path.errors),
+        (PathState::PotentiallyFailed | PathState::Inactive, _) => errors(path.errors),
         (PathState::Active, Some("unconfirmed")) => "the peer has answered here".to_owned(),
         (PathState::Active, Some(_)) => "the peer answers again".to_owned(),
         (PathState::Active, None) => "the association was set up here".to_owned(),
         (PathState::Unconfirmed, _) => "the peer has named this address".to_owned(),
         (PathState::Removed, _) => "the address was removed".to_owned(),
+    }
+}
+
+/// The errors for which a path has failed. An answer may have cleared them by the time at which the event is read.
+fn errors(counted: u32) -> String {
+    match counted {
+        0 => "errors in a row, which an answer has cleared since".to_owned(),
+        1 => "1 error".to_owned(),
+        more => format!("{more} errors in a row"),
     }
 }
 
@@ -165,7 +174,39 @@ impl Intervals {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anabranch_net::{Address, Device};
     use anabranch_sim::scenario::Trace;
+
+    /// A path that has failed, with so many errors by now.
+    fn failed(errors: u32) -> PathReport {
+        let address = Address { ip: "192.0.2.1".parse().expect("an address"), udp: 9899 };
+        PathReport {
+            id: PathId(0),
+            local: address,
+            remote: address,
+            state: PathState::PotentiallyFailed,
+            up: true,
+            primary: true,
+            device: Device::Any,
+            window: 0,
+            flight: 0,
+            srtt: None,
+            rto: Duration::from_secs(1),
+            errors,
+            delivered: 0,
+            lost: 0,
+            pmdcs: 1452,
+        }
+    }
+
+    #[test]
+    fn a_path_does_not_fail_for_no_error() {
+        let causes = [0, 1, 2].map(|errors| cause(&failed(errors), Some("active")));
+        assert_eq!(
+            causes,
+            ["errors in a row, which an answer has cleared since", "1 error", "2 errors in a row"]
+        );
+    }
 
     #[test]
     fn a_trace_has_the_rates_of_its_direction_and_can_be_read() {
