@@ -5,6 +5,61 @@
 //! decides, in the order of the seeds, when a cell has enough of them. `shard` divides a sweep among processes and
 //! merges their runs. `tables` writes `runs.csv`, `summary.csv` and `summary.json`; their bytes depend only on the
 //! sweep.
+//!
+//! A program with a policy of its own compares it with those built in:
+//!
+//! ```
+//! use std::error::Error;
+//! use std::path::Path;
+//! use std::sync::atomic::AtomicBool;
+//!
+//! use anabranch_lab::sweep::{Sweep, Watch, execute, summaries};
+//! use anabranch_proto::Policies;
+//! use anabranch_proto::policy::{Ask, Choice, PathView, Route};
+//! use anabranch_sim::scenario::Document;
+//!
+//! /// The last path that carries data.
+//! #[derive(Clone, Debug)]
+//! struct Last;
+//!
+//! impl Route for Last {
+//!     fn choose(&self, _: &Ask, paths: &[PathView]) -> Choice {
+//!         paths.iter().rfind(|path| path.carries()).map_or(Choice::Wait, |path| Choice::Send(path.id))
+//!     }
+//! }
+//!
+//! fn study(scenario: &str, results: &Path) -> Result<(), Box<dyn Error>> {
+//!     let mut policies = Policies::default();
+//!     policies.add_route("last", |spec, _| {
+//!         spec.allow(&[])?;
+//!         Ok(Box::new(Last))
+//!     });
+//!     let plan = Document::parse(
+//!         "study.toml",
+//!         r#"
+//!             scenario = "given below"
+//!             seeds = 3
+//!             compare = "flow.upload.sctp.retransmit"
+//!             [vary]
+//!             "flow.upload.sctp.retransmit" = ["same", "last"]
+//!             [measure]
+//!             time = "flows.upload.completion"
+//!         "#,
+//!     )?;
+//!     let sweep = Sweep::over(plan, Document::parse("scenario.toml", scenario)?, policies)?;
+//!     let watch = Watch { stop: &AtomicBool::new(false), progress: &|_done, _all| {} };
+//!     let executed = execute(&sweep, results, None, &watch)?;
+//!     for cell in summaries(&sweep, &executed) {
+//!         let (name, time) = &cell.measures.0[0];
+//!         println!("{:?}: {name} {:?}", cell.varied, time.mean);
+//!     }
+//!     Ok(())
+//! }
+//! # let loss = include_str!("../../../scenarios/loss.toml");
+//! # let directory = tempfile::tempdir().unwrap();
+//! # study(loss, &directory.path().join("results")).unwrap();
+//! # assert!(directory.path().join("results/summary.csv").exists());
+//! ```
 
 mod execute;
 pub(crate) mod journal;
