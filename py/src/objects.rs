@@ -18,6 +18,11 @@ pub(crate) fn object<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<B
     value.serialize(Objects { py }).map_err(|error| error.0)
 }
 
+/// The dicts of a list.
+pub(crate) fn rows<'py>(list: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    list.try_iter()?.map(|item| Ok(item?.cast_into::<PyDict>()?)).collect()
+}
+
 thread_local! {
     /// The names of entries, which are the same in every result, by their place in the program.
     static NAMES: RefCell<BTreeMap<(usize, usize), Py<PyString>>> = RefCell::default();

@@ -8,9 +8,11 @@ use anabranch_lab::models;
 use include_dir::{Dir, include_dir};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use serde_json::{Map, Value};
 
 use crate::document::raise;
+use crate::objects::{object, rows};
 use crate::sweep::watched;
 use crate::tables::Table;
 
@@ -70,9 +72,10 @@ impl Reproduction {
     }
 
     /// One row a claim.
-    fn table(&self) -> PyResult<Table> {
+    fn table(&self, py: Python<'_>) -> PyResult<Table> {
         let claims = self.json["claims"].as_array().into_iter().flatten();
-        Table::of_rows(&claims.filter_map(Value::as_object).cloned().map(row).collect::<Vec<_>>())
+        let claims: Vec<_> = claims.filter_map(Value::as_object).cloned().map(row).collect();
+        Table::of_rows(&rows(&object(py, &claims)?)?)
     }
 }
 
@@ -139,13 +142,14 @@ pub(crate) fn model(py: Python<'_>, name: &str, inputs: Vec<(String, String)>) -
     }
     let terms = models::terms(name, &inputs).map_err(|fault| raise(py, &fault))?;
     let row = |term: &models::Term| {
-        let texts =
-            [("term", term.name), ("symbol", term.symbol), ("unit", term.unit), ("meaning", term.meaning)];
-        let mut row: Map<String, Value> =
-            texts.into_iter().map(|(key, text)| (key.to_owned(), text.into())).collect();
-        row.insert("value".to_owned(), Value::from(term.value));
-        row
+        let row = PyDict::new(py);
+        row.set_item("term", term.name)?;
+        row.set_item("symbol", term.symbol)?;
+        row.set_item("value", term.value.filter(|value| value.is_finite()))?;
+        row.set_item("unit", term.unit)?;
+        row.set_item("meaning", term.meaning)?;
+        Ok(row)
     };
-    let table = Table::of_rows(&terms.iter().map(row).collect::<Vec<_>>())?;
+    let table = Table::of_rows(&terms.iter().map(row).collect::<PyResult<Vec<_>>>()?)?;
     Ok((models::object(&terms).to_string(), table))
 }

@@ -10,10 +10,9 @@ use anabranch_sim::{CsvSeries, RunError, RunOptions};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use serde_json::{Map, Value};
 
 use crate::document::{raise, read};
-use crate::objects::object;
+use crate::objects::{object, rows};
 use crate::policies;
 use crate::tables::Table;
 
@@ -39,21 +38,26 @@ impl Run {
     }
 
     /// The table of the result's list `name`: "flows", "links", "traffic" or "stations"; "paths": those of all flows.
-    fn table(&self, name: &str) -> PyResult<Table> {
-        let result = serde_json::to_value(&self.result).unwrap_or_default();
-        let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-        let rows: Vec<Map<String, Value>> = match name {
+    fn table(&self, py: Python<'_>, name: &str) -> PyResult<Table> {
+        let result = &self.result;
+        let rows = match name {
+            "flows" => rows(&object(py, &result.flows)?)?,
+            "links" => rows(&object(py, &result.links)?)?,
+            "traffic" => rows(&object(py, &result.traffic)?)?,
+            "stations" => rows(&object(py, &result.stations)?)?,
             "paths" => {
-                let paths = list(&result["flows"]).into_iter().flat_map(|flow| {
-                    let name = flow["name"].clone();
-                    list(&flow["paths"]).into_iter().filter_map(move |path| {
-                        let Value::Object(path) = path else { return None };
-                        Some([("flow".to_owned(), name.clone())].into_iter().chain(path).collect())
-                    })
-                });
-                paths.collect()
+                let mut all = Vec::new();
+                for flow in &result.flows {
+                    for path in rows(&object(py, &flow.paths)?)? {
+                        let row = PyDict::new(py);
+                        row.set_item("flow", &flow.name)?;
+                        row.update(path.as_mapping())?;
+                        all.push(row);
+                    }
+                }
+                all
             }
-            name => list(&result[name]).into_iter().filter_map(entries_of).collect(),
+            _ => Vec::new(),
         };
         Table::of_rows(&rows)
     }
@@ -72,13 +76,6 @@ impl Run {
     /// The scenario that was run as canonical TOML, if a document can say it.
     fn scenario(&self) -> Option<String> {
         self.scenario.to_toml(&self.policies).ok()
-    }
-}
-
-fn entries_of(value: Value) -> Option<Map<String, Value>> {
-    match value {
-        Value::Object(object) => Some(object),
-        _ => None,
     }
 }
 

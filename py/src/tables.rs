@@ -1,14 +1,14 @@
-//! Arrow tables, made of rows in JSON or of CSV files.
+//! Arrow tables, made of dicts or of CSV files.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray, UInt64Array};
 use arrow_schema::{ArrowError, Schema};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString};
 use pyo3_arrow::PyTable;
-use serde_json::{Map, Value};
 
 /// A table of columns in Arrow's memory. Anything that understands the Arrow PyCapsule interface takes it without a copy.
 #[pyclass(frozen, module = "anabranch._core")]
@@ -65,25 +65,23 @@ impl Table {
         Ok(Table { batch: batch.map_err(failed)? })
     }
 
-    /// A table of objects. Objects within objects become columns `a.b`; lists and what is `null` everywhere are left
-    /// out. The columns of the first row come first, sorted by name, then those that further rows add.
-    pub(crate) fn of_rows(rows: &[Map<String, Value>]) -> PyResult<Table> {
-        let mut names: Vec<String> = Vec::new();
-        let mut columns: std::collections::BTreeMap<String, Vec<Option<Value>>> = Default::default();
+    /// A table of dicts. Dicts within dicts become columns `a.b`; lists and what is None everywhere are left out. The columns are
+    /// those of the first row in its order, then those that further rows add.
+    pub(crate) fn of_rows(rows: &[Bound<'_, PyDict>]) -> PyResult<Table> {
+        let mut columns: Vec<(String, Vec<Option<Bound<'_, PyAny>>>)> = Vec::new();
+        let mut places: BTreeMap<String, usize> = BTreeMap::new();
         for (number, row) in rows.iter().enumerate() {
-            for (name, value) in flat("", row) {
-                let column = columns.entry(name.clone()).or_insert_with(|| {
-                    names.push(name);
-                    vec![None; rows.len()]
+            for (name, value) in flat("", row)? {
+                let place = *places.entry(name).or_insert_with_key(|name| {
+                    columns.push((name.clone(), vec![None; rows.len()]));
+                    columns.len() - 1
                 });
-                column[number] = Some(value);
+                columns[place].1[number] = (!value.is_none()).then_some(value);
             }
         }
-        let column = |name: String| {
-            let values = columns.remove(&name).unwrap_or_default();
-            (name, column(&values))
-        };
-        Table::of(names.into_iter().map(column).collect())
+        columns.retain(|(_, values)| values.iter().any(Option::is_some));
+        let made = columns.into_iter().map(|(name, values)| Ok((name, column(&values)?)));
+        Table::of(made.collect::<PyResult<_>>()?)
     }
 
     /// A table of the CSV text `text`, whose first row names the columns. A column of numbers has numbers.
@@ -102,32 +100,58 @@ impl Table {
     }
 }
 
-/// The entries of `row` with those of its objects in their place.
-fn flat(prefix: &str, row: &Map<String, Value>) -> Vec<(String, Value)> {
+/// The entries of `row` with those of its dicts in their place.
+fn flat<'py>(prefix: &str, row: &Bound<'py, PyDict>) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
     let mut entries = Vec::new();
-    for (name, value) in row {
-        match value {
-            Value::Object(inner) => entries.extend(flat(&format!("{prefix}{name}."), inner)),
-            Value::Array(_) | Value::Null => {}
-            plain => entries.push((format!("{prefix}{name}"), plain.clone())),
+    for (name, value) in row.iter() {
+        let name = format!("{prefix}{name}");
+        match value.cast::<PyDict>() {
+            Ok(inner) => entries.extend(flat(&format!("{name}."), inner)?),
+            Err(_) if value.is_instance_of::<PyList>() => {}
+            Err(_) => entries.push((name, value)),
         }
     }
-    entries
+    Ok(entries)
 }
 
 /// Whole numbers if all are, else numbers, truths or texts.
-fn column(values: &[Option<Value>]) -> ArrayRef {
-    let all = |holds: fn(&Value) -> bool| values.iter().flatten().all(holds);
+fn column(values: &[Option<Bound<'_, PyAny>>]) -> PyResult<ArrayRef> {
     let each = || values.iter().map(Option::as_ref);
-    if all(Value::is_boolean) {
-        Arc::new(BooleanArray::from_iter(each().map(|value| value?.as_bool())))
-    } else if all(Value::is_i64) {
-        Arc::new(Int64Array::from_iter(each().map(|value| value?.as_i64())))
-    } else if all(Value::is_number) {
-        Arc::new(Float64Array::from_iter(each().map(|value| value?.as_f64())))
-    } else {
-        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        Arc::new(StringArray::from_iter(each().map(|value| value.map(text))))
+    if let Some(truths) = all(each(), |value| Some(value.cast::<PyBool>().ok()?.is_true())) {
+        return Ok(Arc::new(BooleanArray::from_iter(truths)));
+    }
+    let number =
+        |value: &Bound<'_, PyAny>| !value.is_instance_of::<PyBool>() && !value.is_instance_of::<PyString>();
+    let whole = |value: &Bound<'_, PyAny>| value.is_instance_of::<PyInt>() && number(value);
+    if let Some(numbers) = all(each(), |value| whole(value).then(|| value.extract::<i64>().ok())?) {
+        return Ok(Arc::new(Int64Array::from_iter(numbers)));
+    }
+    if let Some(numbers) = all(each(), |value| number(value).then(|| value.extract::<f64>().ok())?) {
+        return Ok(Arc::new(Float64Array::from_iter(numbers)));
+    }
+    let texts: PyResult<Vec<Option<String>>> = each().map(|value| value.map(text).transpose()).collect();
+    Ok(Arc::new(StringArray::from_iter(texts?)))
+}
+
+/// What `read` makes of each value that there is; `None` if it makes nothing of one.
+fn all<'v, 'py: 'v, T>(
+    values: impl Iterator<Item = Option<&'v Bound<'py, PyAny>>>,
+    read: impl Fn(&Bound<'py, PyAny>) -> Option<T>,
+) -> Option<Vec<Option<T>>> {
+    values.map(|value| value.map_or(Some(None), |value| read(value).map(Some))).collect()
+}
+
+/// A text as it is; a truth or number as JSON writes it.
+fn text(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    if let Ok(text) = value.extract::<String>() {
+        return Ok(text);
+    }
+    if let Ok(truth) = value.cast::<PyBool>() {
+        return Ok(truth.is_true().to_string());
+    }
+    match value.extract::<i64>() {
+        Ok(whole) => Ok(whole.to_string()),
+        Err(_) => Ok(serde_json::Value::from(value.extract::<f64>()?).to_string()),
     }
 }
 

@@ -45,6 +45,22 @@ def test_entries_are_those_of_json() -> None:
         assert repr(json.loads(result.to_json())) == repr(result.to_dict())
 
 
+def test_columns_stand_in_the_order_of_json() -> None:
+    def names(entries: dict, prefix: str = "") -> list[str]:
+        inner = [names(v, f"{prefix}{k}.") if isinstance(v, dict) else [f"{prefix}{k}"] for k, v in entries.items()]
+        return [name for part in inner for name in part]
+
+    result = anabranch.run(SCENARIO, set={"measure": ["10 ms", "50 ms"]})
+    flow = json.loads(result.to_json())["flows"][0]
+    for table, row in ((result.flows, flow), (result.paths, {"flow": flow["name"], **flow["paths"][0]})):
+        assert table.columns == [name for name in names(row) if name in table.columns]
+        assert table.columns[0] != sorted(table.columns)[0] and len(table.columns) > 10
+        first = next(table.rows())
+        assert all(type(first[name]) is type(row[name]) for name in row if name in first and row[name] is not None)
+    terms = anabranch.model("receive-buffer-blocking", primary="10 Mbit/s", secondary="36 kbit/s", receive_buffer="1 MB").terms
+    assert terms.columns == ["term", "symbol", "value", "unit", "meaning"]
+
+
 def test_an_error_shows_line_and_key() -> None:
     with pytest.raises(anabranch.ScenarioError) as raised:
         anabranch.run(SCENARIO.replace("delay", "dealy"))
