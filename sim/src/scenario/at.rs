@@ -84,6 +84,17 @@ impl<'d> At<'d> {
         self.document.error_at(&entry.place, &path, "there is no such key")
     }
 
+    /// The protocol of the flow to which this table belongs, if it is of a flow: its name in a scenario.
+    pub(super) fn protocol_of_flow(&self) -> Option<String> {
+        let mut steps = self.path.split('.');
+        let flow = match (steps.next(), steps.next()) {
+            (Some("flow"), Some(name)) => format!("flow.{name}.protocol"),
+            _ => return None,
+        };
+        let given = self.document.get(&flow);
+        Some(given.as_ref().map_or("sctp", |given| given.as_str().unwrap_or_default()).to_owned())
+    }
+
     pub(super) fn wrong(&self, expected: &str) -> ScenarioError {
         self.error(format!("expected {expected}, found {}", self.node.value.kind()))
     }

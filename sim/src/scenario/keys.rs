@@ -2,7 +2,7 @@
 //! read. The reader accepts exactly these rows, `docs/scenario.md` lists them, and hints choose from them.
 
 use super::at::{At, Result};
-use super::error::{ScenarioError, nearest, three_nearest};
+use super::error::{nearest, three_nearest};
 use super::{channel, cross, flow, link, mptcp, read, sctp, station, tcp, wire};
 
 /// A key of a table of kind `T`.
@@ -135,7 +135,7 @@ fn how_to_add<T>(key: &Key<T>) -> String {
 /// Refuses the first entry that is not in `names`.
 pub(super) fn refuse_unknown(at: &At<'_>, names: &[&'static str]) -> Result<()> {
     match at.entries()?.iter().find(|entry| !names.contains(&entry.key.as_str())) {
-        Some(entry) => Err(with_fix(at.no_such_key(entry), &entry.key, names)),
+        Some(entry) => Err(at.no_such_key(entry).hint(fix(at, &entry.key, names))),
         None => Ok(()),
     }
 }
@@ -143,20 +143,123 @@ pub(super) fn refuse_unknown(at: &At<'_>, names: &[&'static str]) -> Result<()> 
 /// The largest number of keys in a hint.
 const MANY: usize = 20;
 
-/// The nearest key of the same table, otherwise the table that has this key.
-fn with_fix(error: ScenarioError, key: &str, names: &[&'static str]) -> ScenarioError {
-    let elsewhere = || sections().into_iter().find(|s| s.keys.iter().any(|k| k.name == key));
-    match (nearest(key, names.iter().copied()), elsewhere()) {
-        (Some(name), _) if name.len().abs_diff(key.len()) <= 3 => {
-            error.hint(format!("did you mean `{name}`?"))
-        }
-        (_, Some(section)) if section.header.is_empty() => error.hint("it belongs at the top of the file"),
-        (_, Some(section)) => error.hint(format!("it belongs in {}", section.header)),
-        _ if names.len() > MANY => {
+/// Keys of the same meaning in different tables.
+const SAME: [[&str; 2]; 1] = [["receive_window", "receive_buffer"]];
+
+/// The nearest key of the same table, otherwise the tables that have this key.
+fn fix(at: &At<'_>, key: &str, names: &[&'static str]) -> String {
+    if let Some(name) = nearest(key, names.iter().copied()).filter(|name| name.len().abs_diff(key.len()) <= 3)
+    {
+        return format!("did you mean `{name}`?");
+    }
+    let mut same = SAME.iter().filter(|pair| pair.contains(&key)).flatten();
+    if let Some(name) = same.find(|name| names.contains(name)) {
+        return format!("here it is called `{name}`");
+    }
+    let tables = tables_with(key);
+    let here = || format!("the keys here are {}", names.join(", "));
+    match (tables.is_empty(), names.len() > MANY) {
+        (false, true) => elsewhere(at, &tables),
+        (false, false) => format!("{}; {}", elsewhere(at, &tables), here()),
+        (true, true) => {
             let near = three_nearest(key, names).join("`, `");
-            error
-                .hint(format!("the nearest of {} keys are `{near}`; `anabranch keys` lists all", names.len()))
+            format!("the nearest of {} keys are `{near}`; `anabranch keys` lists all", names.len())
         }
-        _ => error.hint(format!("the keys here are {}", names.join(", "))),
+        (true, false) => here(),
+    }
+}
+
+/// The headings of the tables that have a value `key`. What is an array of tables, as `[[node]]`, is not meant by a value.
+fn tables_with(key: &str) -> Vec<&'static str> {
+    let has =
+        |section: &Section| section.keys.iter().any(|known| known.name == key && known.takes != "tables");
+    let found = sections().into_iter().filter(has);
+    let mut tables: Vec<_> = found.map(|section| heading(section.header)).collect();
+    tables.dedup();
+    tables
+}
+
+/// The heading of a table without the choice that it is for, as in `[channel.reception] range`.
+fn heading(header: &'static str) -> &'static str {
+    header.split_once(' ').map_or(header, |(heading, _)| heading)
+}
+
+/// Where a key belongs that is not in the table `at`. A flow has the table of its own protocol only.
+fn elsewhere(at: &At<'_>, tables: &[&'static str]) -> String {
+    const OF_FLOWS: [&str; 3] = ["[flow.sctp]", "[flow.tcp]", "[flow.mptcp]"];
+    let own = at.protocol_of_flow().map(|protocol| format!("[flow.{protocol}]"));
+    if let Some(own) = own.as_deref() {
+        if tables.contains(&own) {
+            return format!("it belongs in {own}");
+        }
+        if tables.iter().all(|table| OF_FLOWS.contains(table)) {
+            let verb = if tables.len() == 1 { "has" } else { "have" };
+            return format!("only {} {verb} this key", tables.join(" and "));
+        }
+    }
+    let fits = |table: &&str| own.is_none() || !OF_FLOWS.contains(table);
+    let place = |table: &str| match table {
+        "" => "at the top of the file".to_owned(),
+        table => format!("in {table}"),
+    };
+    let places: Vec<_> = tables.iter().copied().filter(fits).map(place).collect();
+    format!("it belongs {}", places.join(" or "))
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_proto::Policies;
+
+    use crate::scenario::Document;
+
+    const LINK: &str = "[[link]]\nname = 'l'\nbetween = ['s', 'r']\nrate = '1 Mbit/s'\ndelay = '1 ms'\n";
+    const FLOW: &str = "[[flow]]\nname = 'f'\nfrom = 's'\nto = 'r'\nsend = '1 MB'\n";
+
+    fn hint(text: &str) -> String {
+        let document = Document::parse("test.toml", text).unwrap();
+        let error = document.scenario("test", &Policies::default()).unwrap_err();
+        error.likely_fix().unwrap_or_default().to_owned()
+    }
+
+    /// The hint without the keys of the table.
+    fn place(text: &str) -> String {
+        hint(text).split("; the keys here are ").next().unwrap_or_default().to_owned()
+    }
+
+    #[test]
+    fn a_key_of_another_table_is_sent_to_a_table_that_the_flow_can_have() {
+        let flow = |rest: &str| place(&format!("{LINK}{FLOW}{rest}"));
+        let only = "only [flow.tcp] has this key";
+        assert_eq!(flow("rto_min = '1 s'"), "it belongs in [flow.sctp]");
+        assert_eq!(flow("protocol = 'tcp'\nrto_min = '1 s'"), "it belongs in [flow.tcp]");
+        assert_eq!(flow("protocol = 'mptcp'\nrto_min = '1 s'"), "it belongs in [flow.mptcp]");
+        assert_eq!(flow("protocol = 'mptcp'\nrto_tick = '1 s'"), only);
+        assert_eq!(flow("protocol = 'mptcp'\n[flow.mptcp]\nrto_tick = '1 s'"), only);
+        let both = "only [flow.sctp] and [flow.mptcp] have this key";
+        assert_eq!(flow("protocol = 'tcp'\n[flow.tcp]\nprimary = 'l'"), both);
+        assert_eq!(flow("[flow.sctp]\nread = '1 Mbit/s'"), "it belongs in [[flow]]");
+    }
+
+    #[test]
+    fn a_key_with_another_name_in_this_table_is_named() {
+        let flow = |rest: &str| hint(&format!("{LINK}{FLOW}{rest}"));
+        let buffer = "here it is called `receive_buffer`";
+        assert_eq!(flow("[flow.sctp]\nreceive_window = '1 MB'"), buffer);
+        assert_eq!(flow("protocol = 'mptcp'\n[flow.mptcp]\nreceive_window = '1 MB'"), buffer);
+        let window = "here it is called `receive_window`";
+        assert_eq!(flow("protocol = 'tcp'\n[flow.tcp]\nreceive_buffer = '1 MB'"), window);
+    }
+
+    #[test]
+    fn a_key_of_several_tables_is_sent_to_all() {
+        let link = |rest: &str| place(&format!("{LINK}{rest}\n{FLOW}"));
+        assert_eq!(link("start = '1 s'"), "it belongs in [[flow]] or in [[traffic]]");
+        assert_eq!(link("decode = '3 m'"), "it belongs in [channel.reception]");
+        assert_eq!(place(&format!("message_size = '1 kB'\n{LINK}{FLOW}")), "it belongs in [[flow]]");
+        assert_eq!(link("seed = 3"), "it belongs at the top of the file");
+        let route = hint(&format!("{LINK}{FLOW}[[route]]\nnode = 's'"));
+        assert!(route.starts_with("the keys here are "), "{route}");
+        let traffic = hint(&format!("{LINK}{FLOW}[[traffic]]\nname = 't'\nrate = '1 Mbit/s'"));
+        assert!(traffic.starts_with("it belongs in [[link]]") && traffic.contains("load, "), "{traffic}");
     }
 }
