@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use super::chart::COLORS;
-use super::page::{data, shell};
+use super::page::{data, shell, with_code};
 use super::plotly::text;
 use super::sweep::DASHES;
 use crate::advice::{Edge, Map, PairTask, PolicyAnswer, TOLERANCE, explain_policy, shown};
@@ -35,15 +35,6 @@ pub fn policy_page(task: &PairTask, answer: &PolicyAnswer, command: &str) -> Str
     };
     let figures: Vec<&Value> = figures.iter().map(|(_, figure)| figure).collect();
     shell(&title, &body, &data(&json!(figures)), SCRIPT).into_string()
-}
-
-/// A line of the answer, with what stands between backticks as code.
-fn with_code(line: &str) -> Markup {
-    html! {
-        @for (i, part) in line.split('`').enumerate() {
-            @if i % 2 == 0 { (part) } @else { code { (part) } }
-        }
-    }
 }
 
 /// The map: colours for the ratio, a line where it passes the tolerance, and the described pair.

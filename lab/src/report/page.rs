@@ -74,12 +74,23 @@ pub(super) fn shell(title: &str, body: &Markup, figure: &PreEscaped<String>, scr
 
 fn heading(described: &Described, result: &RunResult, title: &str) -> Markup {
     html! {
-        h1 { (title) }
-        @if let Some(description) = &described.description { p { (description) } }
+        h1 { (with_code(title)) }
+        @if let Some(description) = &described.description { p { (with_code(description)) } }
         p { "Scenario " b { (result.scenario) } ", era " b { (result.era) } ", seed " b { (result.seed) }
             @for (key, value) in &result.varied { ", " (key) " = " b { (value) } }
             ". The run lasted " (format!("{:.3} s", result.ended)) "." }
         p { "Repeat it: " code { (described.command) } }
+    }
+}
+
+/// A text with what stands between two backticks as code. A backtick without a second one stays.
+pub(super) fn with_code(text: &str) -> Markup {
+    let parts: Vec<&str> = text.split('`').collect();
+    let pairs = (parts.len() - 1) / 2;
+    html! {
+        @for (i, part) in parts.iter().enumerate() {
+            @if i > 2 * pairs { "`" (part) } @else if i % 2 == 1 { code { (part) } } @else { (part) }
+        }
     }
 }
 
@@ -141,4 +152,18 @@ fn library() -> String {
     let all = plotly::Plot::offline_js_sources();
     let end = all.find("</script>").map_or(all.len(), |end| end + "</script>".len());
     all[..end].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_code;
+
+    #[test]
+    fn what_stands_between_backticks_is_code_and_escaped() {
+        let shown = |text: &str| with_code(text).into_string();
+        assert_eq!(shown("`a<b>` and `c`"), "<code>a&lt;b&gt;</code> and <code>c</code>");
+        assert_eq!(shown("one `two` three ` four"), "one <code>two</code> three ` four");
+        assert_eq!(shown("<i>"), "&lt;i&gt;");
+        assert_eq!(shown(""), "");
+    }
 }

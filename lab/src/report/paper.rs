@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::chart::COLORS;
 use super::export::{FileNames, PictureError};
-use super::page::{data, shell};
+use super::page::{data, shell, with_code};
 use super::panels::PaperFigure;
 use super::plotly::{shortened, text};
 use super::plots::figure_files;
@@ -83,8 +83,8 @@ fn section(reproduced: &Reproduced<'_>, figures: &mut Vec<Value>) -> Markup {
     let holding = outcomes.iter().filter(|outcome| outcome.holds).count();
     let surprises = outcomes.iter().filter(|outcome| !outcome.as_expected()).count();
     html! {
-        h1 { (paper.title) }
-        p { (paper.citation) }
+        h1 { (with_code(&paper.title)) }
+        p { (with_code(&paper.citation)) }
         p { (outcomes.len()) " claims: " (holding) " hold, " (outcomes.len() - holding) " do not, "
             b { (surprises) " not as expected" } "." }
         p { "Repeat it: " code { (reproduced.command(claims, "")) } }
@@ -98,13 +98,13 @@ fn section(reproduced: &Reproduced<'_>, figures: &mut Vec<Value>) -> Markup {
             p { "Each claim about all rows of a table together had " (rows) " of them, if there are so many, instead of its own number." }
         }
         @for PaperFigure { title, name, svg, .. } in drawn {
-            h2 { (title) }
+            h2 { (with_code(title)) }
             // A library draws the tables and escapes every text.
             figure.scroll { (PreEscaped(svg)) }
             p { "Repeat it: " code { (figure_command(reproduced, name)) } }
         }
         @for outcomes in sources {
-            h2 { (outcomes[0].source) }
+            h2 { (with_code(&outcomes[0].source)) }
             @for (title, figure) in charts(reproduced, outcomes) {
                 div.chart id={ "chart-" (push(figures, figure)) } role="figure" aria-label=(title) {}
             }
@@ -262,7 +262,7 @@ fn table(reproduced: &Reproduced<'_>, outcomes: &[Outcome]) -> Markup {
             } } }
         } }
         @for outcome in outcomes {
-            @for why in outcome.note.iter().chain(&outcome.reason) { p { b { (outcome.id) } ": " (why) } }
+            @for why in outcome.note.iter().chain(&outcome.reason) { p { b { (outcome.id) } ": " (with_code(why)) } }
         }
     }
 }
