@@ -217,6 +217,31 @@ fn every_form_of_claim_holds_and_threads_change_nothing() {
     assert_eq!(reproduce(&folder, &["--claim", "ro"]).status.code(), Some(2));
 }
 
+/// The report of a publication: `value` is about a count, which has no unit.
+#[test]
+fn every_axis_of_a_report_has_a_label_and_backticks_are_code() {
+    let value = |id| {
+        format!(
+            "[[claim]]\nid = '{id}'\nsource = 'The `<b>`'\nform = 'value'\nexperiment = 'plain'\nmeasure = 'lost'\nat_least = 1\n"
+        )
+    };
+    let (parent, folder) = folder(PAPER, &[CLAIMS, &value("one"), &value("two")].concat(), TABLE);
+    let file = parent.path().join("page.html");
+    let output = reproduce(&folder, &["--report", &file.display().to_string()]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let page = std::fs::read_to_string(file).unwrap();
+    let (_, rest) = page.split_once(r#"id="figure">"#).unwrap();
+    let figures: Value = serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap();
+    let of = |axis| {
+        let titles =
+            figures.as_array().unwrap().iter().map(|figure| &figure["layout"][axis]["title"]["text"]);
+        titles.map(|title| title.as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(of("yaxis"), ["seconds, s", "lost or ratio of seconds", "bit/s", "seconds, s", "lost"]);
+    assert_eq!(of("xaxis"), ["claim", "claim", "claim", "link.l.rate", "claim"]);
+    assert!(page.contains("<h2>The <code>&lt;b&gt;</code></h2>"));
+}
+
 /// Half of the runs are there, the last of them cut off as by a kill: the same bytes come out, and the same runs are kept.
 #[test]
 fn an_interrupted_reproduction_goes_on_where_it_was() {

@@ -18,12 +18,16 @@ pub struct Outcome {
     pub source: String,
     /// Its form.
     pub form: &'static str,
+    /// What its values are: the name of a measure or key, or what is made of a measure.
+    pub quantity: String,
     /// The unit of its values.
     pub unit: Unit,
     /// The variant under which it is judged.
     pub variant: String,
     /// The names of the compared items; empty for a claim about one value.
     pub of: Vec<String>,
+    /// The key in which the compared items differ, if they differ in one.
+    pub over: Option<String>,
     /// The published values: for each reference one value for each operand.
     pub published: Vec<(Reference, Published)>,
     /// The values from Anabranch, as means over the seeds. `None`: the event did not occur.
@@ -61,6 +65,24 @@ impl Outcome {
     /// Whether it is about one value and not about an order.
     pub fn is_single(&self) -> bool {
         !matches!(self.form, "order" | "sequence")
+    }
+
+    /// The label of an axis for the values of these claims, which have the unit `unit`: without a unit, what they are.
+    pub fn axis<'o>(outcomes: impl IntoIterator<Item = &'o Outcome>, unit: &str) -> String {
+        let mut names: Vec<&str> = Vec::new();
+        for outcome in outcomes {
+            if !names.contains(&outcome.quantity.as_str()) {
+                names.push(&outcome.quantity);
+            }
+        }
+        match (&names[..], unit) {
+            ([name], "") => (*name).to_owned(),
+            ([name], unit) => format!("{name}, {unit}"),
+            // An axis has room for two names.
+            ([one, two], "") if one.len() + two.len() <= 40 => format!("{one} or {two}"),
+            (_, "") => "value".to_owned(),
+            (_, unit) => unit.to_owned(),
+        }
     }
 
     /// The relative difference between its only value and the value of reference number `from`.
@@ -109,9 +131,11 @@ pub(super) fn judge(case: &Case, of: Vec<String>, paper: &Paper, values: &[Varia
         id: case.id.clone(),
         source: case.source.clone(),
         form: case.form.name(),
+        quantity: quantity(&case.form, paper),
         unit: case.unit,
         variant: variants[case.variant].name.clone(),
         of,
+        over: if let Form::Order { over, .. } = &case.form { Some(over.key.clone()) } else { None },
         published: paper.references.iter().cloned().zip(case.published.iter().cloned()).collect(),
         holds: holds(case, own),
         values: own.values.clone(),
@@ -129,6 +153,20 @@ pub(super) fn judge(case: &Case, of: Vec<String>, paper: &Paper, values: &[Varia
         interval: own.interval,
         curve: own.curve.clone(),
         note: own.note.clone(),
+    }
+}
+
+/// What the values of a claim of this form are.
+fn quantity(form: &Form, paper: &Paper) -> String {
+    let name = |measure: &usize| &paper.measures[*measure].name;
+    match form {
+        Form::Value { measure } | Form::Order { measure, .. } => name(measure).clone(),
+        Form::Ratio { measure, .. } => format!("ratio of {}", name(measure)),
+        Form::Means { measure } => format!("ratio of mean {}", name(measure)),
+        Form::Worse { .. } => "share of rows".to_owned(),
+        Form::Sequence { .. } => "time".to_owned(),
+        Form::Crossing(search) => search.key.clone(),
+        Form::Threshold(threshold) => name(&threshold.by).clone(),
     }
 }
 

@@ -86,7 +86,7 @@ fn curves(task: &PairTask, answer: &PolicyAnswer) -> Value {
         "data": lines,
         "layout": {
             "xaxis": { "type": "log", "dtick": "D2", "title": { "text": "receive buffer, B" } },
-            "yaxis": { "rangemode": "tozero", "title": { "text": "s" } },
+            "yaxis": { "rangemode": "tozero", "title": { "text": "time, s" } },
         },
     })
 }

@@ -136,7 +136,7 @@ fn charts(reproduced: &Reproduced<'_>, outcomes: &[Outcome]) -> Vec<(String, Val
     let source = &outcomes[0].source;
     let single = groups(outcomes, |outcome| outcome.is_single().then_some(outcome.unit.symbol()));
     let single = single.into_iter().filter(|(_, members)| members.len() > 1);
-    let single = single.map(|(unit, members)| (chart_title(source, unit), chart(reproduced, &members, unit)));
+    let single = single.map(|(unit, members)| (chart_title(source, unit), chart(reproduced, &members)));
     let orders = groups(outcomes, |outcome| (outcome.form == "order").then_some(&outcome.of));
     let orders = orders
         .into_iter()
@@ -188,17 +188,20 @@ fn orders_chart(reproduced: &Reproduced<'_>, outcomes: &[&Outcome]) -> Value {
             traces.push(trace(&name, number, &x, &values, &commands));
         }
     }
-    json!({ "data": traces, "layout": layout(outcomes[0].unit.symbol()) })
+    json!({ "data": traces, "layout": layout(outcomes, outcomes[0].over.as_deref().unwrap_or("compared")) })
 }
 
-fn layout(unit: &str) -> Value {
+/// The axes of the values of these claims over items of this kind.
+fn layout(outcomes: &[&Outcome], items: &str) -> Value {
+    let values = Outcome::axis(outcomes.iter().copied(), outcomes[0].unit.symbol());
     json!({
-        "xaxis": { "type": "category", "automargin": true }, "yaxis": { "rangemode": "tozero", "title": { "text": text(unit) } },
+        "xaxis": { "type": "category", "automargin": true, "title": { "text": text(items) } },
+        "yaxis": { "rangemode": "tozero", "title": { "text": text(&values) } },
     })
 }
 
 /// The values of the paper, its references and Anabranch for each claim.
-fn chart(reproduced: &Reproduced<'_>, outcomes: &[&Outcome], unit: &str) -> Value {
+fn chart(reproduced: &Reproduced<'_>, outcomes: &[&Outcome]) -> Value {
     let x: Vec<String> = outcomes.iter().map(|outcome| text(&outcome.id)).collect();
     let commands: Vec<String> = outcomes.iter().map(|outcome| reproduced.of_claim(outcome)).collect();
     let mut traces = Vec::new();
@@ -215,7 +218,7 @@ fn chart(reproduced: &Reproduced<'_>, outcomes: &[&Outcome], unit: &str) -> Valu
     let mut anabranch = trace("Anabranch", 0, &x, &own, &commands);
     anabranch["error_y"] = json!({ "type": "data", "array": halves, "visible": true });
     traces.push(anabranch);
-    json!({ "data": traces, "layout": layout(unit) })
+    json!({ "data": traces, "layout": layout(outcomes, "claim") })
 }
 
 fn trace(name: &str, number: usize, x: &[String], y: &[Option<f64>], commands: &[String]) -> Value {

@@ -192,9 +192,14 @@ fn boxes(sweep: &Sweep, executed: &Executed, measure: usize) -> Value {
         })
     };
     let data: Vec<Value> = (0..sweep.cells()).map(cell).collect();
+    let keys = sweep.vary.iter().filter(|axis| axis.values.len() > 1).map(|axis| last_part(&axis.key));
+    let keys = text(&keys.collect::<Vec<_>>().join(", "));
     json!({
         "data": data,
-        "layout": { "xaxis": { "type": "category", "automargin": true }, "yaxis": values_axis(sweep, measure) },
+        "layout": {
+            "xaxis": { "type": "category", "automargin": true, "title": { "text": keys } },
+            "yaxis": values_axis(sweep, measure),
+        },
     })
 }
 
