@@ -84,7 +84,14 @@ fn text(conversation: &Conversation, asked: &Asked, differences: &[Difference]) 
         1 => lines.push("One difference:".to_owned()),
         many => lines.push(format!("{many} differences:")),
     }
-    lines.extend(differences.iter().flat_map(difference));
+    for (number, known) in differences.iter().enumerate() {
+        lines.extend(difference(known));
+        // What is explained is no more in the way: the comparison goes on with the choice that explains it.
+        let first = differences.iter().position(|known| known.explained.is_empty()) == Some(number);
+        if first && number + 1 < differences.len() {
+            lines.push("  All that follows may be a consequence of it.".to_owned());
+        }
+    }
     lines.join("\n")
 }
 
