@@ -68,6 +68,7 @@ mod shard;
 mod tables;
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use anabranch_proto::Policies;
 use anabranch_sim::scenario::at::At;
@@ -107,6 +108,8 @@ pub struct Sweep {
     shard: Option<Shard>,
     /// The policies that the scenario can name.
     policies: Policies,
+    /// What [`Sweep::identity`] found: it reads every cell, and a merge asks for each part.
+    identity: OnceLock<String>,
 }
 
 /// A varied key.
@@ -309,6 +312,9 @@ impl Sweep {
     /// Identifies the runs of this sweep: the cells as canonical scenarios, the measures, and the program's version.
     /// The number of seeds is not part of it, because a run is the same in every sweep that asks for it.
     pub fn identity(&self) -> Result<String, SweepError> {
+        if let Some(known) = self.identity.get() {
+            return Ok(known.clone());
+        }
         let mut digest = Sha256::new();
         for number in 0..self.cells() {
             let scenario = self.cell(number)?.scenario;
@@ -318,7 +324,8 @@ impl Sweep {
         for measure in &self.measures {
             digest.update(format!(" {}", measure.entry));
         }
-        Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+        let found = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(self.identity.get_or_init(|| found).clone())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use anabranch_proto::Policies;
@@ -150,6 +151,7 @@ fn finished(draft: Draft, file: Document, scenario: Document) -> Sweep {
         compare,
         shard: None,
         policies: Policies::default(),
+        identity: OnceLock::new(),
     }
 }
 
