@@ -11,7 +11,7 @@ use anabranch_lab::report::Format;
 use anabranch_proto::{ConfigWarning, Policies, Time};
 use anabranch_sim::capture::Snap;
 use anabranch_sim::results::RunResult;
-use anabranch_sim::scenario::{Document, Flow, Traffic, read_bytes};
+use anabranch_sim::scenario::{Document, Flow, Traffic, read_text};
 
 use crate::msc::Between;
 use crate::output::{fail, note, print, print_json, refuse, refuse_scenario, warn};
@@ -263,12 +263,7 @@ pub(crate) fn edited<'a>(
     set: impl Iterator<Item = &'a String>,
 ) -> Result<(Document, String), u8> {
     let shown = file.display().to_string();
-    let bytes = read_bytes(file).map_err(|error| refuse(unread(file, &error)))?;
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let line =
-            error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
-        refuse(format!("{shown}:{line}: this is not UTF-8, which TOML is written in"))
-    })?;
+    let text = read_text(file).map_err(|error| refuse(unread(file, &error)))?;
     let name = file.file_stem().map_or_else(|| shown.clone(), |stem| stem.to_string_lossy().into_owned());
     let mut document = Document::parse(&shown, &text).map_err(|error| refuse_scenario(&error))?;
     if document.get("scenario").is_some() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anabranch_lab::statistics::quantile;
 use anabranch_proto::written;
-use anabranch_sim::scenario::{self, BadTrace, Trace};
+use anabranch_sim::scenario::{self, BadTrace, Trace, text_of};
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::json;
 use textplots::{Chart, Plot, Shape};
@@ -61,15 +61,15 @@ fn smallest_window(period: Duration) -> String {
 /// Prints the summary and returns the exit status.
 pub(crate) fn trace(arguments: &Arguments) -> u8 {
     let file = arguments.file.display();
-    let mut text = String::new();
-    let read = File::open(&arguments.file).and_then(|file| file.take(LARGEST + 1).read_to_string(&mut text));
-    match read {
-        Ok(size) if size as u64 > LARGEST => {
-            return refuse(format!("{file}: a trace has at most {LARGEST} bytes"));
-        }
-        Ok(_) => {}
-        Err(error) => return refuse(unread(&arguments.file, &error)),
+    let mut bytes = Vec::new();
+    let read = File::open(&arguments.file).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes));
+    if matches!(read, Ok(size) if size as u64 > LARGEST) {
+        return refuse(format!("{file}: a trace has at most {LARGEST} bytes"));
     }
+    let text = match read.and_then(|_| text_of(bytes)) {
+        Ok(text) => text,
+        Err(error) => return refuse(unread(&arguments.file, &error)),
+    };
     let trace = match Trace::parse(&text) {
         Ok(trace) => trace,
         Err(BadTrace { line: Some(line), message }) => return refuse(format!("{file}:{line}: {message}")),

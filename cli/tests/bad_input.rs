@@ -107,9 +107,26 @@ fn a_device_is_not_read_without_end() {
 #[test]
 fn a_file_that_is_no_text_is_refused_with_its_line() {
     let directory = tempfile::tempdir().expect("a directory");
-    let file = directory.path().join("binary.toml");
+    let file = directory.path().join("binary.toml").display().to_string();
     std::fs::write(&file, b"seed = 1\n\xff\xfe\n").expect("the file is written");
-    let output = anabranch(&["run", &file.display().to_string()]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("binary.toml:2: this is not UTF-8"), "{}", stderr(&output));
+    let out = directory.path().join("out").display().to_string();
+    let commands: [&[&str]; 5] =
+        [&["run"], &["sweep", "--out", &out], &["advise", "policy"], &["trace"], &["script"]];
+    for command in commands {
+        let output = anabranch(&[command, &[&file]].concat());
+        assert_eq!(output.status.code(), Some(2));
+        let said = [stderr(&output), String::from_utf8_lossy(&output.stdout).into_owned()].concat();
+        assert!(said.contains("binary.toml") && said.contains("not text: line 2 is not UTF-8"), "{said}");
+    }
+}
+
+#[test]
+fn a_directory_without_a_sweep_is_not_merged() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (empty, none) = (directory.path().display().to_string(), directory.path().join("none"));
+    let merged = |part: &str| stderr(&anabranch(&["merge", &none.display().to_string(), part]));
+    let told = format!("{empty}: this is not the directory of a sweep (`--out`): it holds no `runs.journal`");
+    assert!(merged(&empty).contains(&told), "{}", merged(&empty));
+    let gone = merged(&none.display().to_string());
+    assert!(gone.contains("none: No such file"), "{gone}");
 }

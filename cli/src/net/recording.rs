@@ -382,7 +382,7 @@ impl Reader {
         self.number += 1;
         let mut line = Vec::new();
         let input = Read::take(&mut self.input, LONGEST).read_until(b'\n', &mut line);
-        let length = input.map_err(|error| format!("line {}: {error}", self.number))? as u64;
+        let length = input.map_err(|error| error.to_string())? as u64;
         match length {
             0 => return Ok(None),
             LONGEST => {
@@ -393,7 +393,14 @@ impl Reader {
         let read = serde_json::from_slice(&line);
         read.map(Some).map_err(|error: serde_json::Error| match error.is_eof() {
             true => format!("line {}: the recording ends within this line: it was cut off", self.number),
-            false => format!("line {}: this is no recording: {error}", self.number),
+            false => format!("line {}: this is no recording: {}", self.number, without_place(&error)),
         })
     }
+}
+
+/// The message of serde, which counts the one line that it sees as line 1.
+fn without_place(error: &serde_json::Error) -> String {
+    let (message, column) = (error.to_string(), error.column());
+    let bare = message.rsplit_once(" at line ").map_or(message.as_str(), |(bare, _)| bare);
+    format!("{bare} at column {column}")
 }

@@ -76,8 +76,7 @@ impl Journal {
         directory: &Path,
         mut keep: impl FnMut(FinishedRun) -> Result<(), String>,
     ) -> Result<(), SweepError> {
-        let path = directory.join(NAME);
-        let file = File::open(&path).map_err(|error| SweepError::Input { file: path, error })?;
+        let file = existing(directory)?;
         locked(file.try_lock_shared(), directory)?;
         contents(&file, &heading(sweep)?, directory, sweep.measures.len(), &mut keep).map(drop)
     }
@@ -96,9 +95,8 @@ impl Journal {
 
     /// The description of the sweep in the journal of `directory`.
     pub(super) fn description(directory: &Path) -> Result<String, SweepError> {
-        let path = directory.join(NAME);
-        let file = File::open(&path).map_err(|error| SweepError::Input { file: path, error })?;
         let mut found = None;
+        let file = existing(directory)?;
         for line in BufReader::new(file).split(b'\n').map_while(Result::ok) {
             let entry = checked(&[line, b"\n".to_vec()].concat()).map(str::to_owned);
             found = entry.and_then(|entry| entry.strip_prefix("sweep ").map(str::to_owned)).or(found);
@@ -222,6 +220,20 @@ impl Contents {
         }
         Some(())
     }
+}
+
+/// The journal of a directory that a sweep has written.
+fn existing(directory: &Path) -> Result<File, SweepError> {
+    let path = directory.join(NAME);
+    File::open(&path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound if !directory.exists() => {
+            SweepError::Input { file: directory.to_owned(), error }
+        }
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            refused(directory, "this is not the directory of a sweep (`--out`): it holds no `runs.journal`")
+        }
+        _ => SweepError::Input { file: path, error },
+    })
 }
 
 /// The first line of the journal of a sweep.

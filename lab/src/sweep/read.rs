@@ -75,12 +75,13 @@ const KEYS: &[Key<Draft>] = &[
         doc: "The cells with the second and later values of this key are compared with the cell of the first value, by paired differences of the same seeds.",
         read: |draft, at| {
             let key = at.string()?;
-            let keys = draft.vary.iter().map(|axis| axis.key.as_str());
-            draft.compare = keys.clone().position(|known| known == key);
-            match draft.compare {
-                Some(_) => Ok(()),
-                None => Err(at.error(format!("`{key}` is not varied")).hint(did_you_mean(key, keys))),
-            }
+            let keys: Vec<&str> = draft.vary.iter().map(|axis| axis.key.as_str()).collect();
+            draft.compare = keys.iter().position(|known| *known == key);
+            let hint = || match keys.is_empty() {
+                true => format!("vary it: vary = {{ \"{key}\" = [\"one value\", \"another\"] }}"),
+                false => did_you_mean(key, keys.iter().copied()),
+            };
+            draft.compare.map(drop).ok_or_else(|| at.error(format!("`{key}` is not varied")).hint(hint()))
         },
     },
 ];
@@ -222,7 +223,8 @@ pub(super) fn check(sweep: &Sweep) -> std::result::Result<(), SweepError> {
     let root = At::root(&sweep.file);
     if let Some(axis) = sweep.vary.iter().find(|axis| axis.values.is_empty()) {
         let at = root.get("vary").unwrap_or_else(|| root.clone());
-        return Err(at.error_below(&axis.key, "there is no value").into());
+        let error = at.error_below(&axis.key, "there is no value");
+        return Err(error.hint("give at least one value, or leave out this key").into());
     }
     if sweep.seed(0).checked_add(sweep.seeds - 1).is_none() {
         let error = root.error_below(

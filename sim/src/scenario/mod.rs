@@ -31,7 +31,7 @@ pub use canonical::Unwritable;
 pub use channel::{Channel, Dcf, Powers, Propagation, Ranges, Reception, Timing};
 pub use document::Document;
 pub use error::ScenarioError;
-pub use file::{read_bytes, read_text};
+pub use file::{read_bytes, read_text, text_of};
 pub use mptcp::Mptcp;
 pub use station::{Route, Station};
 pub use tcp::{Phase, Tcp, WindowSize};

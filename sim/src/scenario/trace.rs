@@ -13,6 +13,7 @@ use anabranch_proto::Time;
 
 use super::at::{At, Result};
 use super::error::ScenarioError;
+use super::file::text_of;
 use crate::medium::wire::{Traced, carried, segment_count};
 
 /// Bytes of IP packets that one delivery opportunity carries: a packet of 1500 bytes, as in Mahimahi.
@@ -381,9 +382,10 @@ fn load(at: &At<'_>) -> Result<Trace> {
         return Err(unreadable(format!("it has {size} bytes, at most {LARGEST_FILE} are read")));
     }
     // Not every file says how large it is.
-    let mut text = String::new();
-    let read = File::open(&path).and_then(|file| file.take(LARGEST_FILE).read_to_string(&mut text));
+    let mut bytes = Vec::new();
+    let read = File::open(&path).and_then(|file| file.take(LARGEST_FILE).read_to_end(&mut bytes));
     read.map_err(|error| unreadable(error.kind().to_string()))?;
+    let text = text_of(bytes).map_err(|error| unreadable(error.to_string()))?;
     Trace::read(&text).map_err(|bad| at_fault(at, &path, &bad))
 }
 
