@@ -75,13 +75,13 @@ impl Endpoint {
     //= rfc5061#section-5.3.1
     fn aborts_deleted(&self, index: usize, packet: &Packet) -> bool {
         let own = |a: &Association| a.config.addresses.iter().any(|local| local.address.ip == packet.to.ip);
-        aborts(packet) && !self.associations[index].as_deref().is_some_and(own)
+        aborts(packet) && !self.associations.in_place(index).is_some_and(own)
     }
 
     /// A packet to decode into: one that was processed, if there is one, so that no new memory is needed.
     #[inline]
     pub fn spare(&mut self) -> Box<Packet> {
-        let last = self.last.and_then(|index| self.associations[index].as_mut());
+        let last = self.last.and_then(|index| self.associations.in_place_mut(index));
         last.and_then(|association| association.take_spare()).unwrap_or_default()
     }
 
@@ -89,7 +89,7 @@ impl Endpoint {
     #[inline]
     pub fn reuse(&mut self, mut packet: Box<Packet>) {
         packet.recycle();
-        if let Some(association) = self.last.and_then(|index| self.associations[index].as_mut()) {
+        if let Some(association) = self.last.and_then(|index| self.associations.in_place_mut(index)) {
             association.keep(packet);
         }
     }
@@ -98,7 +98,7 @@ impl Endpoint {
     /// These need no further checks.
     fn expected(&self, packet: &Packet) -> Option<(usize, PathId)> {
         let index = self.last?;
-        let association = self.associations[index].as_deref()?;
+        let association = self.associations.in_place(index)?;
         let ports = Ports { source: association.peer_port, destination: self.config.port };
         let its_own = packet.tag == association.local_tag && packet.ports == ports;
         let path = association.paths.of_pair(packet.to, packet.from)?;
@@ -126,11 +126,11 @@ impl Endpoint {
         let unknown =
             |a: &Association| ends && a.state().setting_up() || a.has_deleted(packet.from) && !asks();
         if !reflected && let Some(index) = self.with_tag(packet) {
-            let out_of_the_blue = self.associations[index].as_deref().is_some_and(unknown);
+            let out_of_the_blue = self.associations.in_place(index).is_some_and(unknown);
             return if out_of_the_blue { Owner::Nobody } else { Owner::Association(index) };
         }
         let by_peer = self.by_peer.get(&(packet.from, packet.ports.source)).copied();
-        let known = by_peer.and_then(|index| Some((index, self.associations[index].as_ref()?)));
+        let known = by_peer.and_then(|index| Some((index, self.associations.in_place(index)?)));
         if reflected {
             let right = known.filter(|(_, association)| association.peer_tag == packet.tag);
             return right.map_or(Owner::WrongTag, |(index, _)| Owner::Association(index));
@@ -149,7 +149,7 @@ impl Endpoint {
         let to = (remote, quoted.ports.destination);
         let owner = self.by_peer.get(&to).copied().filter(|_| quoted.ports.source == self.config.port);
         let Some(index) = owner else { return };
-        if let Some(association) = &mut self.associations[index] {
+        if let Some(association) = self.associations.in_place_mut(index) {
             association.unreachable(remote, quoted, now);
             self.wake(index);
         }
@@ -158,14 +158,14 @@ impl Endpoint {
     /// The association with this tag and this port of the peer.
     fn with_tag(&self, packet: &Packet) -> Option<usize> {
         let index = *self.by_tag.get(&packet.tag)?;
-        let association = self.associations[index].as_deref()?;
+        let association = self.associations.in_place(index)?;
         (association.peer_port == packet.ports.source).then_some(index)
     }
 
     /// Handles a packet for an association, without the chunks before the `skip`-th. First finds the path on which it
     /// arrived.
     pub(super) fn deliver_first(&mut self, index: usize, packet: Box<Packet>, skip: usize, now: Time) {
-        let Some(association) = &mut self.associations[index] else { return };
+        let Some(association) = self.associations.in_place_mut(index) else { return };
         let moved = association.paths.to(packet.from).is_none()
             && association
                 .authentication()
@@ -173,7 +173,7 @@ impl Endpoint {
         if moved && let Some(before) = association.follow_port(packet.from) {
             self.moved(index, before);
         }
-        let Some(association) = &mut self.associations[index] else { return };
+        let Some(association) = self.associations.in_place_mut(index) else { return };
         let path = association.follow(packet.to, packet.from);
         self.deliver_slowly(index, packet, path, skip, now);
     }
@@ -186,7 +186,7 @@ impl Endpoint {
 
     #[inline(always)]
     fn deliver(&mut self, index: usize, mut packet: Box<Packet>, path: PathId, skip: usize, now: Time) {
-        let Some(association) = &mut self.associations[index] else { return };
+        let Some(association) = self.associations.in_place_mut(index) else { return };
         let setting_up = association.state().setting_up();
         association.incoming(&mut packet, path, skip, now);
         association.keep(packet);

@@ -235,7 +235,7 @@ impl Endpoint {
     fn for_all(&mut self, mut act: impl FnMut(&mut Association)) {
         let all: Vec<usize> = self.by_tag.values().copied().collect();
         for index in all {
-            if let Some(association) = &mut self.associations[index] {
+            if let Some(association) = self.associations.in_place_mut(index) {
                 act(association);
                 self.wake(index);
             }
@@ -253,7 +253,7 @@ impl Endpoint {
     fn socket_has_room(&mut self, local: Address) {
         let Some(place) = self.full.iter().position(|full| full.local == local) else { return };
         for index in self.full.swap_remove(place).told {
-            if let Some(association) = &mut self.associations[index] {
+            if let Some(association) = self.associations.in_place_mut(index) {
                 association.set_writable(local, true);
                 self.wake(index);
             }
@@ -405,7 +405,7 @@ impl Endpoint {
     //= rfc9653#section-5.2
     pub fn omits_checksum(&self, packet: &Packet) -> bool {
         let owner = self.by_peer.get(&(packet.to, packet.ports.destination));
-        let owner = owner.and_then(|index| self.associations[*index].as_ref());
+        let owner = owner.and_then(|index| self.associations.in_place(*index));
         let agreed = owner.is_some_and(|a| a.peer_tag == packet.tag && a.agreed().zero_checksum);
         agreed && !packet.chunks.iter().any(begins)
     }
@@ -414,7 +414,7 @@ impl Endpoint {
     /// peer was told so, and does not begin one. An INIT ACK may also have none, because our INIT offered it.
     //= rfc9653#section-5.3
     pub fn accepts_without_checksum(&self, packet: &Packet) -> bool {
-        let owner = self.by_tag.get(&packet.tag).and_then(|index| self.associations[*index].as_ref());
+        let owner = self.by_tag.get(&packet.tag).and_then(|index| self.associations.in_place(*index));
         let told = owner.is_some_and(|association| association.config.extensions.zero_checksum);
         told && !packet.chunks.iter().any(begins)
     }
@@ -487,7 +487,7 @@ impl Endpoint {
 
     /// Registers an association under its tag and its peer's addresses.
     fn link(&mut self, index: usize) {
-        let Some(association) = &self.associations[index] else { return };
+        let Some(association) = self.associations.in_place(index) else { return };
         self.by_tag.insert(association.local_tag, index);
         for path in association.paths.views().iter().filter(|path| path.state != PathState::Removed) {
             // An address that another association already has stays with that association: a peer cannot take it over
@@ -498,7 +498,7 @@ impl Endpoint {
 
     #[inline(never)]
     fn unlink(&mut self, index: usize) {
-        let Some(association) = &self.associations[index] else { return };
+        let Some(association) = self.associations.in_place(index) else { return };
         self.by_tag.remove(&association.local_tag);
         self.secrets.remember(association.local_tag);
         self.last = None;
@@ -512,7 +512,7 @@ impl Endpoint {
 
     /// Registers the new port of an association's peer in place of `before`.
     fn moved(&mut self, index: usize, before: Address) {
-        let Some(association) = &self.associations[index] else { return };
+        let Some(association) = self.associations.in_place(index) else { return };
         let key = (before, association.peer_port);
         if self.by_peer.get(&key) == Some(&index) {
             self.by_peer.remove(&key);

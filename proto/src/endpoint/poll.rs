@@ -22,7 +22,7 @@ impl Endpoint {
             if !self.full.is_empty() {
                 self.tell_full(index);
             }
-            let Some(association) = &mut self.associations[index] else {
+            let Some(association) = self.associations.in_place_mut(index) else {
                 cold_path();
                 self.ready.pop();
                 continue;
@@ -55,7 +55,8 @@ impl Endpoint {
         if !self.answers.is_empty() || !self.full.is_empty() {
             return;
         }
-        if let Some(association) = self.ready.first().and_then(|index| self.associations[index].as_mut()) {
+        if let Some(association) = self.ready.first().and_then(|index| self.associations.in_place_mut(index))
+        {
             association.take_notes(taken);
         }
     }
@@ -77,7 +78,7 @@ impl Endpoint {
     /// Tells an association that is about to be polled which sockets are full.
     #[cold]
     fn tell_full(&mut self, index: usize) {
-        let Some(association) = &mut self.associations[index] else { return };
+        let Some(association) = self.associations.in_place_mut(index) else { return };
         for full in &mut self.full {
             if association.set_writable(full.local, false) {
                 association.sender.uncouple();
@@ -111,12 +112,12 @@ impl Endpoint {
     #[cold]
     fn run_due(&mut self, now: Time) {
         while let Some(index) = self.agenda.due(now) {
-            let Some(association) = &mut self.associations[index] else { continue };
+            let Some(association) = self.associations.in_place_mut(index) else { continue };
             if association.deadline(now) <= now {
                 association.run_timers(now);
                 self.wake(index);
             }
-            let deadline = self.associations[index].as_mut().map_or(Time::NEVER, |a| a.deadline(now));
+            let deadline = self.associations.in_place_mut(index).map_or(Time::NEVER, |a| a.deadline(now));
             self.agenda.set(index, deadline);
         }
     }

@@ -59,7 +59,7 @@ impl Endpoint {
     //= rfc9260#section-5.2.1
     //= rfc9260#section-5.2.2
     fn init_again(&mut self, index: usize, packet: &Packet, init: &Init, peer: Peer, now: Time) {
-        let Some(association) = &mut self.associations[index] else { return };
+        let Some(association) = self.associations.in_place_mut(index) else { return };
         let ties = (association.local_tag, association.peer_tag);
         match association.state() {
             //= rfc9260#section-9.2
@@ -91,7 +91,7 @@ impl Endpoint {
     //= rfc9260#section-3.3.3
     pub(super) fn too_small(&self, index: usize, packet: &Packet) -> Option<u32> {
         let Some(Chunk::InitAck(ack)) = packet.chunks.first() else { return None };
-        let awaited = self.associations[index].as_ref().is_some_and(|a| a.state() == State::CookieWait);
+        let awaited = self.associations.in_place(index).is_some_and(|a| a.state() == State::CookieWait);
         (awaited && ack.tag != 0 && ack.a_rwnd < LEAST_WINDOW).then_some(ack.tag)
     }
 
@@ -108,7 +108,7 @@ impl Endpoint {
 
     /// Answers an INIT at this address of the peer.
     fn answer_init(&mut self, packet: &Packet, to: Address, init: &Init, peer: Peer, tags: Tags, now: Time) {
-        let existing = self.by_tag.get(&tags.ties.0).and_then(|i| self.associations[*i].as_ref());
+        let existing = self.by_tag.get(&tags.ties.0).and_then(|i| self.associations.in_place(*i));
         // The answer repeats what the existing association has announced.
         let config = existing.map_or(&self.config, |association| association.shared_config());
         let config = Arc::clone(config);
@@ -198,7 +198,7 @@ impl Endpoint {
     }
 
     fn collide(&mut self, index: usize, packet: Box<Packet>, cookie: &Cookie, skip: usize, now: Time) {
-        let Some(association) = &mut self.associations[index] else { return };
+        let Some(association) = self.associations.in_place_mut(index) else { return };
         if !admits(&self.config, association.authentication(), cookie, &packet) {
             return;
         }
@@ -214,7 +214,7 @@ impl Endpoint {
             }
             Collision::Restart => {
                 self.unlink(index);
-                if let Some(association) = &mut self.associations[index] {
+                if let Some(association) = self.associations.in_place_mut(index) {
                     association.restart(cookie, &self.policies, local, source, now);
                 }
             }
@@ -230,7 +230,7 @@ impl Endpoint {
 
     /// Whether a cookie has the tags of an existing association. Then its age does not matter.
     fn is_current(&self, cookie: &Cookie) -> bool {
-        let association = self.by_tag.get(&cookie.local_tag).and_then(|i| self.associations[*i].as_ref());
+        let association = self.by_tag.get(&cookie.local_tag).and_then(|i| self.associations.in_place(*i));
         association.is_some_and(|a| a.peer_tag == cookie.peer_tag)
     }
 

@@ -28,7 +28,7 @@ pub(crate) struct Line {
     full: bool,
     ways: PathTable,
     /// The address pairs of packets so far, and their routes.
-    used: Vec<(Address, Address, u32)>,
+    used: SmallVec<[(Address, Address, u32); 1]>,
     /// Bytes of headers before every packet: IP, and UDP if any.
     header: u32,
     /// Whether packets go through the codec.
@@ -72,7 +72,7 @@ impl Line {
             ended: None,
             full: false,
             ways,
-            used: Vec::new(),
+            used: SmallVec::new(),
             header,
             wire,
             notes: VecDeque::new(),
