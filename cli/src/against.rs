@@ -9,6 +9,7 @@ use anabranch_sim::capture::CaptureReader;
 use anabranch_sim::scenario::duration;
 use serde_json::json;
 
+use crate::address::ip_address;
 use crate::output::{print, print_json, refuse, refuse_scenario, warn};
 use crate::{DONE, FAILED};
 
@@ -20,7 +21,7 @@ pub(crate) struct Asked {
     #[arg(long, value_name = "KEY=VALUE")]
     against: Vec<String>,
     /// The end that our endpoint plays, by one of its addresses [default: the end that sent the INIT]
-    #[arg(long = "as", value_name = "ADDRESS", requires = "against")]
+    #[arg(long = "as", value_name = "ADDRESS", value_parser = ip_address, requires = "against")]
     played: Option<IpAddr>,
     /// How far times may differ
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "50 ms", value_parser = duration, requires = "against")]

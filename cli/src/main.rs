@@ -5,6 +5,7 @@
     allow(dead_code, unused_imports, reason = "some parts serve only the commands that need Linux")
 )]
 
+mod address;
 mod advise;
 mod against;
 mod answers;

@@ -172,11 +172,16 @@
     });
   }
 
+  // A text with what stands between two backticks as code.
+  function withCode(text) {
+    return text.split(/`([^`]*)`/).map((part, i) => (i % 2 ? made("code", { textContent: part }) : part));
+  }
+
   function publications(papers, scenarios) {
     const place = byId("papers");
     for (const { name, title, citation, groups } of papers) {
-      place.appendChild(made("h2", { textContent: title }));
-      place.appendChild(made("p", { textContent: citation }));
+      place.appendChild(made("h2")).append(...withCode(title));
+      place.appendChild(made("p")).append(...withCode(citation));
       const row = place.appendChild(made("p", { className: "row" }));
       scenarios.forEach((scenario, i) => {
         if (scenario.paper !== name) return;

@@ -20,6 +20,7 @@ use super::setup::refuse_bind;
 use super::traced::{Recorded, Traces};
 use super::{Transport, leave};
 use crate::FAILED;
+use crate::address::ip_address;
 use crate::output::{fail, refuse};
 use crate::runtime::{Interrupts, in_runtime};
 
@@ -28,7 +29,7 @@ use crate::runtime::{Interrupts, in_runtime};
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// The local addresses, in order; 0.0.0.0 or :: stands for all addresses except loopback
-    #[arg(long, value_name = "ADDR", value_delimiter = ',', default_value = "127.0.0.1")]
+    #[arg(long, value_name = "ADDR", value_delimiter = ',', default_value = "127.0.0.1", value_parser = ip_address)]
     listen: Vec<IpAddr>,
     #[command(flatten)]
     transport: Transport,

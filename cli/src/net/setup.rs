@@ -14,6 +14,7 @@ use tokio::time::sleep;
 use super::places::{PeerAddress, each_once, resolve, routed, without_ports};
 use super::recording::Recording;
 use super::{Transport, leave};
+use crate::address::ip_address;
 use crate::output::{fail, note, refuse, warn};
 use crate::runtime::Interrupts;
 
@@ -25,7 +26,7 @@ pub(crate) struct Client {
     #[arg(long, value_name = "PLACE", value_delimiter = ',', required = true)]
     to: Vec<PeerAddress>,
     /// The local addresses, in order [default: the system's routes decide]
-    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
+    #[arg(long, value_name = "ADDR", value_delimiter = ',', value_parser = ip_address)]
     from: Vec<IpAddr>,
     #[command(flatten)]
     pub(super) transport: Transport,
@@ -147,7 +148,7 @@ impl Client {
         };
         match traffic.packets_received {
             0 => format!("{asked}, no answer from {} ({carrier})", list(to)),
-            _ => format!("{asked}, {} ({carrier}) has answered only the first packet", list(to)),
+            _ => format!("{asked}, {} ({carrier}) answered only the first packet", list(to)),
         }
     }
 

@@ -27,7 +27,8 @@ impl LossRate {
         let middle = rate + squared / 2.0;
         let half = Z * (rate * (1.0 - rate) / chunks + squared / (4.0 * chunks)).max(0.0).sqrt();
         let end = |at: f64| (at / (1.0 + squared)).clamp(0.0, 1.0);
-        LossRate { rate, low: end(middle - half), high: end(middle + half), chunks }
+        // Rounded, an end could come to lie on the wrong side of the rate.
+        LossRate { rate, low: rate.min(end(middle - half)), high: rate.max(end(middle + half)), chunks }
     }
 }
 
@@ -42,9 +43,20 @@ mod tests {
             (10.0, 100.0, 0.055_229, 0.174_366),
             (0.0, 50.0, 0.0, 0.071_348),
             (1.0, 1000.0, 0.000_177, 0.005_642),
+            (50.0, 50.0, 0.928_652, 1.0),
         ] {
             let rate = LossRate::of(lost, chunks);
             assert!((rate.low - low).abs() < 2e-6 && (rate.high - high).abs() < 2e-6, "{rate:?}");
+        }
+    }
+
+    #[test]
+    fn the_rate_lies_in_its_interval() {
+        for chunks in 1..=1_000 {
+            for lost in [0, chunks / 3, chunks] {
+                let rate = LossRate::of(f64::from(lost), f64::from(chunks));
+                assert!(rate.low <= rate.rate && rate.rate <= rate.high, "{rate:?}");
+            }
         }
     }
 }
