@@ -47,6 +47,7 @@ mod sweep;
 mod table;
 mod trace;
 mod verdicts;
+mod warnings;
 mod watch;
 mod why;
 

@@ -1,6 +1,5 @@
 //! `anabranch run`: reads a scenario, runs its grid, and prints the results.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -8,10 +7,10 @@ use std::time::Duration;
 
 use anabranch_lab::grid::{self, Point, Variation};
 use anabranch_lab::report::Format;
-use anabranch_proto::{ConfigWarning, Policies, Time};
+use anabranch_proto::{Policies, Time};
 use anabranch_sim::capture::Snap;
 use anabranch_sim::results::RunResult;
-use anabranch_sim::scenario::{Document, Flow, Traffic, read_text};
+use anabranch_sim::scenario::{Document, read_text};
 
 use crate::msc::Between;
 use crate::output::{fail, note, print, print_json, refuse, refuse_scenario, warn};
@@ -20,7 +19,7 @@ use crate::progress::Progress;
 use crate::simulate::{self, Files, NoResult, Simulated};
 use crate::table::table;
 use crate::watch::watch;
-use crate::{DONE, INTERRUPTED, answers, flat, summary, why};
+use crate::{DONE, INTERRUPTED, answers, flat, summary, warnings, why};
 
 /// The arguments of `anabranch run`.
 #[derive(clap::Args)]
@@ -282,42 +281,8 @@ pub(crate) fn check(points: &[Point]) -> Result<(), u8> {
     for point in points {
         simulate::check(point).map_err(|why| tell(&why))?;
     }
-    let same_network = |a: &Point, b: &Point| Arc::ptr_eq(&a.document, &b.document);
-    let networks = points.chunk_by(same_network).map(|points| &points[0]);
-    let warnings: BTreeSet<String> =
-        points.iter().flat_map(warnings).chain(networks.flat_map(single_paths)).collect();
-    warnings.iter().for_each(warn);
+    warnings::about(points).iter().for_each(warn);
     Ok(())
-}
-
-/// The flows of a point's scenario that use one link although there are several.
-fn single_paths(point: &Point) -> impl Iterator<Item = String> {
-    let flows = anabranch_sim::single_paths(&point.scenario).unwrap_or_default();
-    flows.into_iter().map(|flow| {
-        let why = "the association has one path, because one end has one address, although the other reaches it by \
-                   several links; `pairs = \"all\"` in [flow.sctp] makes a path of each pair of addresses";
-        point.document.error(&format!("flow.{}.to", flow.name), why).to_string()
-    })
-}
-
-/// The harmful settings of the flows of a point's scenario, each with its place.
-fn warnings(point: &Point) -> impl Iterator<Item = String> {
-    point.scenario.flows.iter().flat_map(|flow| {
-        let warnings = flow.sctp().map_or(Vec::new(), |sctp| sctp.config.warnings());
-        let concerns = |warning: &ConfigWarning| warning.key != "rto_min" || !is_steady(flow);
-        warnings.into_iter().filter(concerns).map(|ConfigWarning { key, why }| {
-            point.document.error(&format!("flow.{}.sctp.{key}", flow.name), why).to_string()
-        })
-    })
-}
-
-/// Whether the packets of a flow follow each other so soon that none waits for SACK.Delay: those that have it acknowledged (RFC 9260
-/// section 6.2) leave within half of RTO.Min, and the round trip may take the other half.
-fn is_steady(flow: &Flow) -> bool {
-    let (Traffic::Constant { rate, .. }, Some(sctp)) = (&flow.traffic, flow.sctp()) else { return false };
-    let bits = f64::from(flow.message_size.unwrap_or(sctp.config.mtu)) * 8.0;
-    let later = f64::from(sctp.config.sack_every.saturating_sub(1)) * bits / *rate as f64;
-    !sctp.stripe && later <= sctp.config.rto_min.as_secs_f64() / 2.0
 }
 
 /// Messages from the runs and the keyboard.

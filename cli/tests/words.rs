@@ -133,6 +133,26 @@ fn a_limit_that_is_never_reached_is_told_of() {
     assert!(stderr(&real).contains("warning: --set pf_max_retrans: 5 is not below"), "{}", stderr(&real));
 }
 
+#[test]
+fn a_flow_that_abandons_nothing_although_it_says_when_is_told_of() {
+    let text =
+        fs::read_to_string(format!("{ROOT}/scenarios/partial-reliability.toml")).expect("the scenario");
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("live.toml");
+    let run = |key: &str| {
+        fs::write(&file, text.replace("partial_reliability = true", key)).expect("the scenario");
+        stderr(&anabranch(&["run", file.to_str().expect("UTF-8"), "--set", "stop=1 s"]))
+    };
+    assert!(
+        run("").contains("live.toml:26: flow.camera.reliability: no message is abandoned"),
+        "{}",
+        run("")
+    );
+    for known in ["partial_reliability = true", "partial_reliability = false"] {
+        assert_eq!(run(known), "", "{known}");
+    }
+}
+
 /// The server has one address: both networks of the phone lead to it, and only one of them is used.
 const ONE_ADDRESS: &str = r#"
 [[link]]

@@ -1,0 +1,60 @@
+//! Settings of a scenario that can be used but are harmful, or change nothing.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use anabranch_lab::grid::Point;
+use anabranch_proto::{ConfigWarning, Reliability};
+use anabranch_sim::scenario::{Flow, Sctp, Traffic};
+
+/// The warnings about these points, each once and with its place.
+pub(crate) fn about(points: &[Point]) -> BTreeSet<String> {
+    let same_network = |a: &Point, b: &Point| Arc::ptr_eq(&a.document, &b.document);
+    let networks = points.chunk_by(same_network).map(|points| &points[0]);
+    points.iter().flat_map(harmful).chain(networks.flat_map(single_paths)).collect()
+}
+
+/// The flows of a point's scenario that use one link although there are several.
+fn single_paths(point: &Point) -> impl Iterator<Item = String> {
+    let flows = anabranch_sim::single_paths(&point.scenario).unwrap_or_default();
+    flows.into_iter().map(|flow| {
+        let why = "the association has one path, because one end has one address, although the other reaches it by \
+                   several links; `pairs = \"all\"` in [flow.sctp] makes a path of each pair of addresses";
+        point.document.error(&format!("flow.{}.to", flow.name), why).to_string()
+    })
+}
+
+/// The harmful settings of the flows of a point's scenario.
+fn harmful(point: &Point) -> impl Iterator<Item = String> {
+    let at = |flow: &Flow, key: &str, why: String| {
+        point.document.error(&format!("flow.{}.{key}", flow.name), why).to_string()
+    };
+    let flows = point.scenario.flows.iter().filter_map(|flow| Some((flow, flow.sctp()?)));
+    flows.flat_map(move |(flow, sctp)| {
+        let concerns = |warning: &ConfigWarning| warning.key != "rto_min" || !is_steady(flow, sctp);
+        let config = sctp.config.warnings().into_iter().filter(concerns);
+        let config = config.map(move |ConfigWarning { key, why }| at(flow, &format!("sctp.{key}"), why));
+        config.chain(keeps_all(point, flow, sctp).map(|why| at(flow, "reliability", why)))
+    })
+}
+
+/// Whether the packets of a flow follow each other so soon that none waits for SACK.Delay: those that have it acknowledged (RFC 9260
+/// section 6.2) leave within half of RTO.Min, and the round trip may take the other half.
+fn is_steady(flow: &Flow, sctp: &Sctp) -> bool {
+    let Traffic::Constant { rate, .. } = &flow.traffic else { return false };
+    let bits = f64::from(flow.message_size.unwrap_or(sctp.config.mtu)) * 8.0;
+    let later = f64::from(sctp.config.sack_every.saturating_sub(1)) * bits / *rate as f64;
+    !sctp.stripe && later <= sctp.config.rto_min.as_secs_f64() / 2.0
+}
+
+/// Why no message of a flow is abandoned although the flow says when. Whoever sets `partial_reliability = false` knows.
+fn keeps_all(point: &Point, flow: &Flow, sctp: &Sctp) -> Option<String> {
+    let unset = || point.document.get(&format!("flow.{}.sctp.partial_reliability", flow.name)).is_none();
+    let in_vain =
+        sctp.reliability != Reliability::Full && !sctp.config.extensions.partial_reliability && unset();
+    in_vain.then(|| {
+        "no message is abandoned, because the association does not use partial reliability; set \
+         `partial_reliability = true` in [flow.sctp]"
+            .to_owned()
+    })
+}
