@@ -27,7 +27,7 @@ impl LossRate {
         let middle = rate + squared / 2.0;
         let half = Z * (rate * (1.0 - rate) / chunks + squared / (4.0 * chunks)).max(0.0).sqrt();
         let end = |at: f64| (at / (1.0 + squared)).clamp(0.0, 1.0);
-        // Rounded, an end could come to lie on the wrong side of the rate.
+        // Rounding could put an end on the wrong side of the rate.
         LossRate { rate, low: rate.min(end(middle - half)), high: rate.max(end(middle + half)), chunks }
     }
 }
