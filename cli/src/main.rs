@@ -82,7 +82,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Run a scenario, or a grid of its variations
-    Run(run::Arguments),
+    Run(Box<run::Arguments>),
     /// Compare two runs: find the first packet at which they differ, and why
     Diff(diff::Arguments),
     /// Run every cell of a grid with many seeds and summarise them; an interrupted sweep resumes
