@@ -1,12 +1,15 @@
-//! `--report`: pages of runs, sweeps and publications. Their charts are compared with the results as JSON; in a browser,
-//! keys, contrast and hostile names are tested.
+//! `--report`: pages of runs. Their charts are compared with the results as JSON; in a browser, keys, contrast and hostile names are
+//! tested. The pages of sweeps and publications are in `charts.rs`.
 
+#[path = "support/pages.rs"]
+mod pages;
 mod support;
 
 use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use pages::{figure, root, with_script};
 use serde_json::Value;
 use support::{anabranch, browser, opened, skip, stderr};
 
@@ -25,13 +28,6 @@ fn report(directory: &Path, arguments: &[&str]) -> (String, Value) {
     let page = std::fs::read_to_string(&file).expect("the page was written");
     let runs: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
     (page, runs[0].clone())
-}
-
-/// The figure of the page, or its figures.
-fn figure(page: &str) -> Value {
-    let begin = r#"<script type="application/json" id="figure">"#;
-    let rest = &page[page.find(begin).expect("the page has a figure") + begin.len()..];
-    serde_json::from_str(&rest[..rest.find("</script>").expect("it ends")]).expect("it is JSON")
 }
 
 /// The traces of the page.
@@ -223,27 +219,6 @@ fn frames_of_a_long_run_take_their_share_of_the_time() {
     for (short, long) in short.into_iter().zip(long) {
         assert!((long / short - 1.0).abs() < 0.01, "{short} and {long}");
     }
-}
-
-/// Behind the page's own script: waits until all is drawn, runs `steps`, and keeps what they return.
-fn with_script(page: &str, steps: &str) -> String {
-    let script = format!(
-        "<script>(async () => {{ const state = document.documentElement.dataset;\n\
-         const pause = (time) => new Promise((done) => setTimeout(done, time));\n\
-         const charts = document.getElementById('charts');\n\
-         const press = async (key) => {{ charts.dispatchEvent(new KeyboardEvent('keydown', {{ key, bubbles: true }})); await pause(50); }};\n\
-         while (!state.traces) await pause(20);\n{steps}\n}})().catch((error) => {{ document.documentElement.dataset.error = error.message; }});</script>"
-    );
-    page.replace("</body>", &format!("{script}</body>"))
-}
-
-/// The opening tag of the page's root after the browser has run `page`.
-fn root(browser: &str, directory: &Path, page: &str, flags: &[&str]) -> String {
-    let file = directory.join("changed.html");
-    std::fs::write(&file, page).expect("it can be written");
-    let dom = opened(browser, directory, &format!("file://{}", file.display()), flags);
-    let start = &dom[dom.find("<html").expect("the browser shows a page")..];
-    start[..start.find('>').expect("the element ends")].to_owned()
 }
 
 #[test]
@@ -476,12 +451,16 @@ fn the_pictures_of_the_guide_are_up_to_date() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let directory = tempfile::tempdir().expect("a directory");
     let place = |name: &str| directory.path().join(name).display().to_string();
-    let pages: [(&str, &[&str]); 3] = [
-        ("report-run", &["run", "scenarios/outage.toml", "--set", "stop=14 s"]),
-        ("report-other", &["run", "scenarios/slow-reader.toml"]),
-        ("report-paper", &["reproduce", "papers/receive-buffer-blocking", "--claim", "table1/10000000"]),
+    let pages: [(&str, u32, &[&str]); 3] = [
+        ("report-run", 1500, &["run", "scenarios/outage.toml", "--set", "stop=14 s"]),
+        ("report-other", 1500, &["run", "scenarios/slow-reader.toml"]),
+        (
+            "report-paper",
+            2400,
+            &["reproduce", "papers/receive-buffer-blocking", "--claim", "table1/10000000"],
+        ),
     ];
-    for (name, arguments) in pages {
+    for (name, height, arguments) in pages {
         let page = place(&format!("{name}.html"));
         let output = support::command(&[arguments, &["--report", &page]].concat())
             .current_dir(&root)
@@ -489,7 +468,8 @@ fn the_pictures_of_the_guide_are_up_to_date() {
             .expect("the binary runs");
         assert!(output.status.success(), "{}", stderr(&output));
         let picture = format!("--screenshot={}", place(&format!("{name}.png")));
-        let flags = [&picture, "--window-size=1280,1500", "--hide-scrollbars"];
+        let size = format!("--window-size=1280,{height}");
+        let flags = [&*picture, &*size, "--hide-scrollbars"];
         opened(browser, directory.path(), &format!("file://{page}"), &flags);
     }
     let shot = |name: &str| directory.path().join(format!("{name}.png"));
@@ -506,94 +486,4 @@ fn the_pictures_of_the_guide_are_up_to_date() {
             share * 100.0
         );
     }
-}
-
-/// Runs a small sweep over `scenario` with a report in `directory`; the page and summary.json.
-fn swept(directory: &Path, scenario: &str) -> (String, Value) {
-    let place = |name: &str| directory.join(name).display().to_string();
-    let text = format!(
-        "scenario = {scenario:?}\nseeds = 3\ncompare = \"era\"\n[vary]\n\"link.wifi.loss\" = [\"0.1 %\", \"1 %\"]\n\
-         era = [\"rfc4960\", \"rfc9260\"]\n[measure]\ngoodput = \"flows.upload.goodput\"\n"
-    );
-    std::fs::write(place("sweep.toml"), text).expect("it can be written");
-    let output = anabranch(&[
-        "sweep",
-        &place("sweep.toml"),
-        "--out",
-        &place("out"),
-        "--report",
-        &place("page.html"),
-        "--json",
-    ]);
-    assert!(output.status.success(), "{}", stderr(&output));
-    let page = std::fs::read_to_string(place("page.html")).expect("the page was written");
-    (page, serde_json::from_slice(&output.stdout).expect("it is JSON"))
-}
-
-#[test]
-fn the_charts_of_a_sweep_show_its_summary() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let (page, cells) = swept(directory.path(), &example("loss"));
-    let figures = figure(&page);
-    let (curves, heat, boxes, differences) =
-        (&figures[0]["data"], &figures[1]["data"][0], &figures[2], &figures[3]);
-    for cell in 0..4 {
-        let (loss, era) = (cell / 2, cell % 2);
-        let goodput = &cells[cell]["measures"]["goodput"];
-        assert_eq!(curves[era]["y"][loss], goodput["mean"]);
-        assert_eq!(curves[era]["error_y"]["array"][loss], goodput["ci95"]);
-        assert_eq!(heat["z"][loss][era], goodput["mean"]);
-        assert_eq!(boxes["data"][cell]["y"].as_array().map(Vec::len), Some(3));
-    }
-    assert_eq!(curves[0]["x"], serde_json::json!([0.1, 1.0]));
-    assert_eq!(differences["data"][0]["y"][1], cells[3]["differences"]["goodput"]["mean"]);
-    let command = curves[1]["customdata"][0].as_str().expect("a command");
-    assert!(
-        command.ends_with("--seed 7 --set 'link.wifi.loss=\"0.1 %\"' --set 'era=\"rfc9260\"'"),
-        "{command}"
-    );
-    let Some(browser) = browser() else {
-        return skip("the_charts_of_a_sweep_show_its_summary", "there is no Chromium");
-    };
-    let root = root(browser, directory.path(), &page, &[]);
-    assert!(!root.contains("data-error") && root.contains("data-charts=\"4\""), "{root}");
-    assert!(root.contains("data-traces=\"8\""), "{root}");
-}
-
-#[test]
-fn a_hostile_name_of_a_sweep_is_only_text() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let scenario = directory.path().join("<img src=x onerror=alert(1)>.toml");
-    std::fs::copy(example("loss"), &scenario).expect("it can be copied");
-    let (page, _) = swept(directory.path(), &scenario.display().to_string());
-    assert!(!page.contains("<img src=x") && page.contains("&lt;img src=x"));
-}
-
-#[test]
-fn a_table_of_a_paper_stands_beside_ours() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let file = directory.path().join("page.html").display().to_string();
-    let claim = "table1/10000000";
-    let arguments = ["--claim", claim, "--seeds", "1", "--json", "--report", &file];
-    let output = anabranch(&[&["reproduce", "receive-buffer-blocking"][..], &arguments].concat());
-    assert!(output.status.success(), "{}", stderr(&output));
-    let judged: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
-    let claims = judged["claims"].as_array().expect("claims");
-    let page = std::fs::read_to_string(&file).expect("the page was written");
-    let figures = figure(&page);
-    let traces = figures[0]["data"].as_array().expect("traces");
-    let shown = traces[0]["x"].as_array().expect("names");
-    for (i, id) in shown.iter().enumerate() {
-        let claim = claims.iter().find(|claim| claim["id"] == *id).expect("it was judged");
-        let said: Vec<&Value> = traces.iter().map(|trace| &trace["y"][i]).collect();
-        assert_eq!(said, [&claim["paper"], &claim["ns2"], &claim["anabranch"]]);
-    }
-    assert!(shown.len() > 1 && page.contains("anabranch reproduce receive-buffer-blocking --claim table1/"));
-    assert!(page.contains("<svg") && page.contains("--figure case-study.svg"));
-    assert!(page.contains("<b>A draft</b> with <code>--seeds 1</code>"));
-    let Some(browser) = browser() else {
-        return skip("a_table_of_a_paper_stands_beside_ours", "there is no Chromium");
-    };
-    let root = root(browser, directory.path(), &page, &[]);
-    assert!(!root.contains("data-error") && root.contains("data-charts="), "{root}");
 }

@@ -14,9 +14,14 @@
     const place = document.getElementById(`chart-${i}`);
     // The buttons stand above the chart.
     Object.assign(layout, { height: 440, margin: { l: 80, r: 20, t: 40, b: 70 }, hovermode: "closest" });
+    // Long names below the axis get the room that they need, and its title stands below them.
+    layout.xaxis.automargin = true;
+    layout.xaxis.title.standoff = 10;
     if (narrow) {
-      // Names of lines have no room at the right.
-      layout.legend = { orientation: "h", x: 0, y: -0.25, yanchor: "top" };
+      // Names of lines have no room at the right. They stand below the axis, one a row if they are long.
+      const named = data.filter((trace) => trace.name && trace.showlegend !== false);
+      layout.legend = { orientation: "h", x: 0, yref: "container", y: 0, yanchor: "bottom" };
+      layout.height += 20 * named.length;
       Object.assign(layout.margin, { l: 60, r: 10 });
     }
     const options = {

@@ -171,21 +171,23 @@ fn common(outcomes: &[&Outcome]) -> String {
     shared.join("/")
 }
 
-/// The values of each order as a line, with those of its references.
+/// The values of each order as a line, with those of its references: each order has a color, each reference a symbol.
 fn orders_chart(reproduced: &Reproduced<'_>, outcomes: &[&Outcome]) -> Value {
+    let references = &reproduced.paper.references;
     let x: Vec<String> = outcomes[0].of.iter().map(|item| text(item)).collect();
     let mut traces = Vec::new();
     for (number, outcome) in outcomes.iter().enumerate() {
         let commands = vec![reproduced.of_claim(outcome); x.len()];
         let halves: Vec<Option<f64>> = outcome.samples.iter().map(|sample| sample.ci95).collect();
-        let mut own = trace(&outcome.id, number, &x, &outcome.values, &commands);
+        let mut own = trace(&outcome.id, (number, 0), &x, &outcome.values, &commands);
         own["mode"] = json!("lines+markers");
         own["error_y"] = json!({ "type": "data", "array": halves, "visible": true });
         traces.push(own);
         for (reference, said) in outcome.published.iter().filter(|(_, said)| !said.values.is_empty()) {
             let values: Vec<Option<f64>> = said.values.iter().map(Cell::number).collect();
             let name = format!("{}, {}", outcome.id, reference.title);
-            traces.push(trace(&name, number, &x, &values, &commands));
+            let whose = references.iter().position(|known| known.name == reference.name).map_or(0, |i| i + 1);
+            traces.push(trace(&name, (number, whose), &x, &values, &commands));
         }
     }
     json!({ "data": traces, "layout": layout(outcomes, outcomes[0].over.as_deref().unwrap_or("compared")) })
@@ -195,7 +197,7 @@ fn orders_chart(reproduced: &Reproduced<'_>, outcomes: &[&Outcome]) -> Value {
 fn layout(outcomes: &[&Outcome], items: &str) -> Value {
     let values = Outcome::axis(outcomes.iter().copied(), outcomes[0].unit.symbol());
     json!({
-        "xaxis": { "type": "category", "automargin": true, "title": { "text": text(items) } },
+        "xaxis": { "type": "category", "title": { "text": text(items) } },
         "yaxis": { "rangemode": "tozero", "title": { "text": text(&values) } },
     })
 }
@@ -209,25 +211,32 @@ fn chart(reproduced: &Reproduced<'_>, outcomes: &[&Outcome]) -> Value {
         let said = |outcome: &&Outcome| published(outcome, &reference.name);
         let values: Vec<Option<f64>> = outcomes.iter().map(said).collect();
         if values.iter().any(Option::is_some) {
-            traces.push(trace(&reference.title, i + 1, &x, &values, &commands));
+            traces.push(trace(&reference.title, (i + 1, i + 1), &x, &values, &commands));
         }
     }
     let own: Vec<Option<f64>> =
         outcomes.iter().map(|outcome| outcome.values.first().copied().flatten()).collect();
     let halves: Vec<Option<f64>> = outcomes.iter().map(|outcome| outcome.samples.first()?.ci95).collect();
-    let mut anabranch = trace("Anabranch", 0, &x, &own, &commands);
+    let mut anabranch = trace("Anabranch", (0, 0), &x, &own, &commands);
     anabranch["error_y"] = json!({ "type": "data", "array": halves, "visible": true });
     traces.push(anabranch);
     json!({ "data": traces, "layout": layout(outcomes, "claim") })
 }
 
-fn trace(name: &str, number: usize, x: &[String], y: &[Option<f64>], commands: &[String]) -> Value {
+/// Points in a color, with the symbol of Anabranch (0) or of a reference.
+fn trace(
+    name: &str,
+    (color, symbol): (usize, usize),
+    x: &[String],
+    y: &[Option<f64>],
+    commands: &[String],
+) -> Value {
     let symbols = ["circle", "square-open", "diamond-open", "triangle-up-open"];
     json!({
         "type": "scatter", "mode": "markers", "name": text(name), "x": x, "y": y, "customdata": commands,
         "marker": {
-            "color": COLORS[number % COLORS.len()], "symbol": symbols[number % symbols.len()],
-            "size": if number == 0 { 6 } else { 12 },
+            "color": COLORS[color % COLORS.len()], "symbol": symbols[symbol % symbols.len()],
+            "size": if symbol == 0 { 6 } else { 12 },
         },
     })
 }

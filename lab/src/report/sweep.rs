@@ -197,7 +197,7 @@ fn boxes(sweep: &Sweep, executed: &Executed, measure: usize) -> Value {
     json!({
         "data": data,
         "layout": {
-            "xaxis": { "type": "category", "automargin": true, "title": { "text": keys } },
+            "xaxis": { "type": "category", "title": { "text": keys } },
             "yaxis": values_axis(sweep, measure),
         },
     })
