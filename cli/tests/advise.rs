@@ -91,6 +91,10 @@ fn a_policy_is_advised_with_its_margin_boundary_and_map() {
     assert!(rows.len() == 9 && rows.iter().all(|row| row.as_array().is_some_and(|row| row.len() == 9)));
     let html = std::fs::read_to_string(&page).expect("the page");
     assert!(html.contains("\"heatmap\"") && html.contains("\"contour\""), "the map and its boundary");
+    assert!(
+        html.contains(r#""ticktext":[""#) && html.contains(" kB\""),
+        "the receive buffers stand below the curves"
+    );
     let again = anabranch(&arguments);
     assert_eq!(again.status.code(), Some(2));
     assert!(stderr(&again).contains("--force overwrites it"), "{}", stderr(&again));

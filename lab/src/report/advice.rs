@@ -82,10 +82,11 @@ fn curves(task: &PairTask, answer: &PolicyAnswer) -> Value {
         })
     };
     let lines: Vec<Value> = task.transfer.policies.iter().enumerate().map(line).collect();
+    let buffers: Vec<String> = x.iter().map(|buffer| shown(*buffer as f64, "B")).collect();
     json!({
         "data": lines,
         "layout": {
-            "xaxis": { "type": "log", "dtick": "D2", "title": { "text": "receive buffer, B" } },
+            "xaxis": { "type": "log", "tickvals": x, "ticktext": buffers, "title": { "text": "receive buffer" } },
             "yaxis": { "rangemode": "tozero", "title": { "text": "time, s" } },
         },
     })
