@@ -117,10 +117,10 @@ impl<'a> Reader<'a> {
         Ok(([first, second], Reader { element: at, at: at + 4, end: at + length, ..*self }))
     }
 
-    /// Whether the packet ends inside the next chunk.
+    /// Whether the packet ends inside the next chunk, be it in its header.
     pub(super) fn is_at_a_partial_chunk(&self) -> bool {
         let length = |&[_, _, high, low]: &[u8; 4]| usize::from(u16::from_be_bytes([high, low]));
-        self.left().first_chunk().is_some_and(|header| length(header) > self.remaining())
+        self.left().first_chunk().is_none_or(|header| length(header) > self.remaining())
     }
 
     /// Fails if bytes of the element remain.
