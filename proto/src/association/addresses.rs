@@ -189,9 +189,7 @@ impl Association {
             return;
         }
         match self.paths.to(came.source) {
-            Some(path) => {
-                self.control.push_back((path, Chunk::AsconfAck(Box::new(ack)), Purpose::Addresses));
-            }
+            Some(path) => self.reply(path, Chunk::AsconfAck(Box::new(ack)), Purpose::Addresses),
             None => {
                 let answer = OffPathAnswer { from: came.local, to: came.source, ack };
                 if let Some(changes) = self.changes() {

@@ -3,9 +3,8 @@
 use bytes::Bytes;
 use smallvec::{SmallVec, smallvec};
 
-use super::{Association, AwaitedReply};
-use crate::Time;
-use crate::extension::{Authentication, Congestion};
+use super::{Association, AwaitedReply, Resend};
+use crate::extension::Congestion;
 use crate::handshake;
 use crate::output::{Limit, Purpose, Reason};
 use crate::path::{PathId, Timer, Wanted};
@@ -14,6 +13,7 @@ use crate::rules::ImmediateSack;
 use crate::shutdown::State;
 use crate::wire::chunk::{Bare, CookieEcho, Heartbeat, NrSack, Sack, Shutdown};
 use crate::wire::{Chunk, Ecn, HEADER, Packet, Ports, Spares};
+use crate::{Time, Tsn};
 
 type Built = (Box<Packet>, Reason);
 
@@ -21,6 +21,8 @@ type Built = (Box<Packet>, Reason);
 const MAX_SPARES: usize = 4;
 /// The most packets whose memory waits between the ends that exchange it.
 const MAX_EXCHANGED: usize = 64;
+/// Bytes of a SHUTDOWN. A SHUTDOWN ACK has fewer.
+const SHUTDOWN: usize = Shutdown { cumulative: Tsn(0) }.size();
 
 impl Association {
     /// The next packet, if there is one to send now.
@@ -55,7 +57,7 @@ impl Association {
     #[cold]
     fn next_of_control(&mut self, now: Time) -> Option<Built> {
         let next = self
-            .next_control()
+            .next_control(now)
             .or_else(|| self.next_resend(now))
             .or_else(|| self.next_heartbeat(now))
             .or_else(|| self.next_probe(now));
@@ -148,10 +150,9 @@ impl Association {
     }
 
     /// Control chunks that are sent once. Those for one path share a packet, as far as they fit.
-    fn next_control(&mut self) -> Option<Built> {
+    fn next_control(&mut self, now: Time) -> Option<Built> {
         let (path, chunk, purpose) = self.control.pop_front()?;
-        let auth = self.authentication().map_or(0, Authentication::overhead_of_asconf);
-        let budget = (self.paths.view(path).pmdcs - auth) as usize;
+        let budget = self.control_room(path);
         let mut size = chunk.padded_size();
         let mut packet = self.empty(path);
         let mut chunks = std::mem::take(&mut packet.chunks);
@@ -171,12 +172,46 @@ impl Association {
         if self.receiver.schedule.now && !last(&chunks) {
             self.append_sack(path, budget, &mut chunks);
         }
+        if !last(&chunks) {
+            self.append_shutdown(path, budget, &mut chunks, now);
+        }
         packet.chunks = chunks;
         Some((packet, Reason { purpose, path: Some(path), limit: Limit::Control, oversize: false }))
     }
 
+    /// Appends a due SHUTDOWN or SHUTDOWN ACK after control chunks, if both have at most `budget` bytes and go to the same path: both may
+    /// answer one packet.
+    //= rfc9260#section-12.4
+    fn append_shutdown(&mut self, path: PathId, budget: usize, chunks: &mut SmallVec<[Chunk; 2]>, now: Time) {
+        let ends =
+            |resend: &Resend| matches!(resend.what, AwaitedReply::Shutdown | AwaitedReply::ShutdownAck);
+        let here = self.resend.as_ref().is_some_and(|resend| resend.path == path && ends(resend));
+        let used: usize = chunks.iter().map(Chunk::padded_size).sum();
+        if here
+            && used + SHUTDOWN <= budget
+            && let Some((_, chunk, _)) = self.take_resend(now)
+        {
+            chunks.push(chunk);
+        }
+    }
+
     /// INIT, COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK, for the first time or again.
     fn next_resend(&mut self, now: Time) -> Option<Built> {
+        let (path, chunk, purpose) = self.take_resend(now)?;
+        let with = self.resend.as_ref().and_then(|resend| resend.with.clone());
+        let mut chunks: SmallVec<[Chunk; 2]> = SmallVec::new();
+        chunks.push(chunk);
+        chunks.extend(with);
+        if self.receiver.schedule.now && self.state == State::ShutdownSent {
+            let used: usize = chunks.iter().map(Chunk::padded_size).sum();
+            let sack = self.take_sack_within(self.sack_limit(path).saturating_sub(used));
+            chunks.push(sack);
+        }
+        Some(self.packet(path, chunks, purpose, Limit::Control))
+    }
+
+    /// The control chunk that is repeated until it is answered, if it is due; with its path. Its timer starts.
+    fn take_resend(&mut self, now: Time) -> Option<(PathId, Chunk, Purpose)> {
         let resend = self.resend.as_mut().filter(|r| r.due)?;
         resend.due = false;
         resend.sent = now;
@@ -184,7 +219,6 @@ impl Association {
         let longest = self.config.max_init_timeout.filter(|_| self.state.setting_up());
         let rto = self.paths.view(path).rto;
         resend.timer = now + longest.map_or(rto, |longest| rto.min(longest));
-        let with = resend.with.clone();
         let (chunk, purpose) = match &resend.what {
             AwaitedReply::Init => {
                 let init = handshake::init(
@@ -207,15 +241,7 @@ impl Association {
             }
             AwaitedReply::ShutdownAck => (Chunk::ShutdownAck(Bare), Purpose::Shutdown),
         };
-        let mut chunks: SmallVec<[Chunk; 2]> = SmallVec::new();
-        chunks.push(chunk);
-        chunks.extend(with);
-        if self.receiver.schedule.now && self.state == State::ShutdownSent {
-            let used: usize = chunks.iter().map(Chunk::padded_size).sum();
-            let sack = self.take_sack_within(self.sack_limit(path).saturating_sub(used));
-            chunks.push(sack);
-        }
-        Some(self.packet(path, chunks, purpose, Limit::Control))
+        Some((path, chunk, purpose))
     }
 
     //= rfc9260#section-8.3

@@ -139,12 +139,9 @@ impl Association {
         for action in actions {
             match action {
                 Action::Send(path, chunk, purpose) => {
-                    self.control.push_back((self.open_path(path), chunk, purpose));
+                    self.send_control(self.open_path(path), chunk, purpose);
                 }
-                Action::Reply(path, chunk, purpose) if self.may_reply() => {
-                    self.control.push_back((self.open_path(path), chunk, purpose));
-                }
-                Action::Reply(..) => {}
+                Action::Reply(path, chunk, purpose) => self.reply(self.open_path(path), chunk, purpose),
                 Action::Tell(event) => self.events.push_back(event),
                 Action::Readable => self.announce_readable(),
                 Action::Report(path, cause) => self.report(path, cause),

@@ -8,9 +8,7 @@ use crate::path::{PacketOrigin, PathId, PathState};
 use crate::receive::{Arrival, DataOutcome, HeldBack};
 use crate::send::{Answer, revived};
 use crate::shutdown::{State, Step};
-use crate::wire::chunk::{
-    Abort, CHUNK_HEADER, Data, Heartbeat, NrSack, OperationError, Sack, ShutdownComplete,
-};
+use crate::wire::chunk::{Abort, Data, Heartbeat, NrSack, OperationError, Sack, ShutdownComplete};
 use crate::wire::{Cause, Chunk, Packet};
 use crate::{Duration, Time, Tsn};
 
@@ -19,6 +17,9 @@ impl Association {
     #[inline(always)]
     pub(crate) fn incoming(&mut self, packet: &mut Packet, path: PathId, skip: usize, now: Time) {
         self.statistics.packets_received += 1;
+        if skip == 0 {
+            self.replies = None;
+        }
         let mut arrival = Arrival::default();
         self.heard_in_shutdown();
         if self.extended.is_some() {
@@ -87,10 +88,11 @@ impl Association {
         }
     }
 
-    /// INIT ACK and SHUTDOWN COMPLETE must stand alone. An INIT ACK with other chunks ends the set-up; otherwise the
-    /// DATA behind it would count as data of an established association. A SHUTDOWN COMPLETE with other chunks is
-    /// ignored.
+    /// INIT, INIT ACK and SHUTDOWN COMPLETE must stand alone. An INIT ACK with other chunks ends the set-up; otherwise the
+    /// DATA behind it would count as data of an established association. Any other of them with other chunks is
+    /// ignored, and so is what stands behind it.
     //= rfc9260#section-6.10
+    //= rfc9260#section-12.3
     #[cold]
     fn must_be_alone(&mut self, chunk: &Chunk, now: Time) -> bool {
         match chunk {
@@ -99,7 +101,7 @@ impl Association {
                 self.violated(Cause::ProtocolViolation(b"INIT ACK was bundled".as_slice().into()), now);
                 true
             }
-            other => matches!(other, Chunk::InitAck(_) | Chunk::ShutdownComplete(_)),
+            other => matches!(other, Chunk::Init(_) | Chunk::InitAck(_) | Chunk::ShutdownComplete(_)),
         }
     }
 
@@ -126,37 +128,6 @@ impl Association {
             other => return self.extension_chunk(other, came, arrival, now),
         }
         true
-    }
-
-    /// The two high bits of an unknown type say what to do. Returns whether the following chunks are processed.
-    //= rfc9260#section-3.2
-    pub(crate) fn unknown(&mut self, chunk: &Chunk, path: PathId) -> bool {
-        let kind = chunk.number();
-        if kind & 0x40 != 0
-            && self.control.len() < MAX_REPORTS
-            && let Ok(mut bytes) = chunk.to_bytes()
-        {
-            // With two headers before it, the chunk may not fit a packet any more.
-            //= rfc9260#section-6.10
-            let room = self.paths.view(self.open_path(path)).pmdcs as usize;
-            bytes.truncate(room - CHUNK_HEADER - CAUSE_HEADER);
-            self.report(path, Cause::UnrecognizedChunk(bytes));
-        }
-        kind & 0x80 != 0
-    }
-
-    /// Nothing is reported before INIT ACK has told the peer's tag, and only a part of a flood is.
-    //= rfc9260#section-8.3
-    pub(crate) fn may_reply(&self) -> bool {
-        self.state != State::CookieWait && self.control.len() < MAX_REPLIES
-    }
-
-    /// Reports an error to the peer; the association continues.
-    pub(crate) fn report(&mut self, path: PathId, cause: Cause) {
-        if self.may_reply() {
-            let error = Chunk::Error(OperationError { causes: vec![cause] });
-            self.control.push_back((self.open_path(path), error, Purpose::Error));
-        }
     }
 
     /// The peer violated the protocol: it is told so, and the association ends.
@@ -329,9 +300,7 @@ impl Association {
 
     //= rfc9260#section-8.3
     fn heartbeat(&mut self, heartbeat: Heartbeat, path: PathId) {
-        if self.may_reply() {
-            self.control.push_back((path, Chunk::HeartbeatAck(heartbeat), Purpose::Heartbeat));
-        }
+        self.reply(path, Chunk::HeartbeatAck(heartbeat), Purpose::Heartbeat);
     }
 
     /// A stale cookie ends a set-up attempt; after set-up it is ignored.
@@ -381,8 +350,10 @@ impl Association {
     fn shutdown_ack_came(&mut self, path: PathId, now: Time) {
         if self.state.after(Step::ShutdownAck).is_some() {
             let complete = Chunk::ShutdownComplete(ShutdownComplete { reflected: false });
-            let path = self.open_path(path);
-            self.control.push_back((path, complete, Purpose::Shutdown));
+            // It must stand alone, and no other packet may answer.
+            //= rfc9260#section-12.4
+            self.control.clear();
+            self.send_control(self.open_path(path), complete, Purpose::Shutdown);
         }
         self.take(Step::ShutdownAck, now);
     }
@@ -404,10 +375,3 @@ impl Association {
         }
     }
 }
-
-/// Bytes of a cause before its content.
-const CAUSE_HEADER: usize = 4;
-/// The largest number of answers that wait to be sent; only a part of a flood of heartbeats is answered.
-const MAX_REPLIES: usize = 64;
-/// Unknown chunks are reported only while fewer answers than this wait, because a packet can hold hundreds of them.
-const MAX_REPORTS: usize = 8;

@@ -1,8 +1,8 @@
 //! An association: its state, its sending and receiving halves, its paths, and its events.
 //!
 //! `incoming.rs` processes packets, `assemble.rs` builds the next packet, `watch.rs` runs timers and judges paths,
-//! `local.rs` chooses their local addresses, and `setup.rs` establishes the association. Nothing is queued that can
-//! be built when polled.
+//! `local.rs` chooses their local addresses, `replies.rs` collects what answers a packet, and `setup.rs` establishes the
+//! association. Nothing is queued that can be built when polled.
 
 mod addresses;
 mod assemble;
@@ -10,6 +10,7 @@ mod detour;
 mod extensions;
 mod incoming;
 mod local;
+mod replies;
 mod setup;
 mod status;
 mod watch;
@@ -60,7 +61,7 @@ pub(crate) struct Association {
     guard: Time,
     pub(crate) config: Arc<Config>,
     /// Control chunks that are sent once.
-    pub(crate) control: VecDeque<(PathId, Chunk, Purpose)>,
+    control: VecDeque<(PathId, Chunk, Purpose)>,
     pub(crate) events: VecDeque<Event>,
     notes: Notes,
     /// Packets that were processed; the next packets reuse their memory.
@@ -81,6 +82,8 @@ pub(crate) struct Association {
     detour: Detour,
     /// The control chunk that is repeated until it is answered.
     resend: Option<Resend>,
+    /// The control chunks that the packet now processed has caused: their path and size.
+    replies: Option<(PathId, usize)>,
     /// The number of heartbeats sent at this time, for HB.Max.Burst.
     heartbeats: (Time, u32),
     /// How much longer than usual the peer's cookie should live, after a stale one.
@@ -467,8 +470,9 @@ impl Association {
 
     /// The user aborts.
     //= rfc9260#section-9.1
-    pub(crate) fn abort(&mut self, reason: Bytes, now: Time) {
+    pub(crate) fn abort(&mut self, mut reason: Bytes, now: Time) {
         if !matches!(self.state, State::CookieWait | State::Closed) {
+            reason.truncate(self.cause_room(self.path_of_end()));
             self.send_abort(vec![Cause::UserInitiated(reason)]);
         }
         self.close(Event::Lost(LostReason::UserAborted), now);
@@ -476,8 +480,13 @@ impl Association {
 
     fn send_abort(&mut self, causes: Vec<Cause>) {
         let abort = Chunk::Abort(Abort { reflected: false, causes });
+        self.send_control(self.path_of_end(), abort, Purpose::Abort);
+    }
+
+    /// The path on which an ABORT leaves.
+    fn path_of_end(&self) -> PathId {
         let wanted = self.resend.as_ref().map_or(self.sender.in_use, |resend| resend.path);
-        self.control.push_back((self.open_path(wanted), abort, Purpose::Abort));
+        self.open_path(wanted)
     }
 
     /// `wanted` if it is active and up, otherwise a path in better condition.

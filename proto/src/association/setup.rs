@@ -68,6 +68,7 @@ impl Association {
             receiver: Receiver::new(Tsn(0), config),
             detour: Detour::default(),
             control: Default::default(),
+            replies: None,
             resend: None,
             heartbeats: (Time::ZERO, 0),
             events: Default::default(),
@@ -137,7 +138,8 @@ impl Association {
     /// Answers a COOKIE ECHO.
     pub(crate) fn reply_cookie(&mut self, local: Address, source: Address) {
         let path = self.open_path(self.path_of(local, source));
-        self.control.push_back((path, Chunk::CookieAck(Bare), Purpose::Setup));
+        self.replies = None;
+        self.send_control(path, Chunk::CookieAck(Bare), Purpose::Setup);
     }
 
     /// The peer has restarted: everything restarts with the contents of its cookie.
@@ -244,7 +246,7 @@ impl Association {
         self.peer_tag = self.local_tag;
         let abort = Chunk::Abort(Abort { reflected: true, causes: vec![cause] });
         let path = self.resend.as_ref().map_or(self.paths.primary(), |resend| resend.path);
-        self.control.push_back((path, abort, Purpose::Abort));
+        self.send_control(path, abort, Purpose::Abort);
         self.close(Event::Lost(LostReason::ProtocolViolation), now);
     }
 

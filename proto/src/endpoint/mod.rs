@@ -360,7 +360,7 @@ impl Endpoint {
         }
     }
 
-    /// Ends the association at once and sends the peer the user's reason, which may be empty.
+    /// Ends the association at once and sends the peer the user's reason, which may be empty. What does not fit a packet is cut off.
     pub fn abort(&mut self, now: Time, id: AssociationId, reason: Bytes) {
         self.run_timers(now);
         if let Some(association) = self.get_mut(id) {

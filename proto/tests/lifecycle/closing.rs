@@ -291,6 +291,21 @@ fn ends_that_nobody_asked_for() {
     assert_eq!(bench.loads().len(), 1);
 }
 
+/// Of a long reason the peer is told as much as fits a packet of 1,500 bytes.
+//= rfc9260#section-6.10
+#[test]
+fn the_user_aborts_for_a_long_reason() {
+    for size in [1460, 1461, 100_000] {
+        let mut bench = Bench::new(era("rfc9260"), 1);
+        bench.end.abort(bench.now, bench.id, vec![7; size].into());
+        bench.drain();
+        let [(_, packet, reason)] = &bench.sent[..] else { panic!("{:?}", bench.sent) };
+        let causes = vec![Cause::UserInitiated(vec![7; 1460].into())];
+        assert_eq!(packet.chunks[..], [Chunk::Abort(Abort { reflected: false, causes })]);
+        assert_eq!((packet.size(), reason.oversize), (1480, false));
+    }
+}
+
 /// The user aborts: the peer is told why, and its user, too. What was not acknowledged comes back: one message
 /// sent, and of three packets' worth in the queue what never left.
 //= rfc9260#section-9.1

@@ -7,7 +7,7 @@ use anabranch_proto::wire::{Address, Cause, Chunk, Ecn, Packet, Param, Ports};
 use anabranch_proto::{Endpoint, Event, Incoming, LostReason, Output, Policies, Ssn, Time, Tsn};
 use bytes::Bytes;
 
-use crate::support::bench::{Bench, PEER_TAG, at_ms, chunk, era};
+use crate::support::bench::{Bench, PEER_TAG, at_ms, chunk, era, ms};
 use crate::support::{PORT, address, at};
 
 /// An endpoint without associations.
@@ -79,6 +79,20 @@ fn an_init_in_company_for_another_port() {
         end.handle(Time::ZERO, Incoming::Packet(Box::new(packet)));
         assert!(matches!(end.poll(Time::ZERO), Output::Wait(_)));
     }
+}
+
+/// What stands behind an INIT is not looked at.
+//= rfc9260#section-12.3
+#[test]
+fn behind_an_init() {
+    let mut bench = Bench::new(era("rfc9260"), 1);
+    bench.sent.clear();
+    let init = Init { tag: 7, a_rwnd: 5000, outbound: 1, inbound: 1, tsn: Tsn(1), params: Vec::new() };
+    let heartbeat = || Chunk::Heartbeat(Heartbeat::new(Bytes::from_static(b"info")));
+    bench.hear_packet(0, bench.tag, [heartbeat(), Chunk::Init(Box::new(init)), heartbeat(), chunk(1, 10)]);
+    bench.pass(ms(1000));
+    let answers = bench.sent.iter().flat_map(|(_, packet, _)| packet.chunks.iter());
+    assert_eq!(answers.map(Chunk::number).collect::<Vec<_>>(), [5], "one HEARTBEAT ACK");
 }
 
 /// Out of the blue: most things get an ABORT with the tag that came (T bit), SHUTDOWN ACK a SHUTDOWN COMPLETE,

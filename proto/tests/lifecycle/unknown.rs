@@ -1,7 +1,7 @@
 //! What is not understood, what a peer may not ask, and what a user may ask besides data.
 
 use anabranch_proto::rules::ImmediateSack;
-use anabranch_proto::wire::chunk::{Abort, Bare, CookieEcho, Init, Unknown};
+use anabranch_proto::wire::chunk::{Abort, Bare, CookieEcho, Heartbeat, Init, Unknown};
 use anabranch_proto::wire::{Cause, Chunk, Ecn, Packet, Param, Ports};
 use anabranch_proto::{Config, Endpoint, Incoming, Message, Output, PathId, Policies, Time, Tsn};
 use bytes::Bytes;
@@ -76,6 +76,25 @@ fn an_unknown_chunk_that_fills_a_packet() {
 /// follows them.
 //= rfc9260#section-3.2.1
 #[test]
+/// The reports and answers to one packet leave in one packet; what has no room in it is left out. The next packet is answered again.
+//= rfc9260#section-12.4
+#[test]
+fn one_packet_answers_a_packet() {
+    let mut bench = Bench::new(era("rfc9260"), 1);
+    let strange = Unknown { number: 200, flags: 0, value: Bytes::from_static(&[0; 700]) };
+    let strange = || Chunk::Unknown(Box::new(strange.clone()));
+    let heartbeat = Chunk::Heartbeat(Heartbeat::new(Bytes::from_static(b"info")));
+    // Reports of 2 × 712 bytes, and 44 are left.
+    for (more, answers) in [(strange(), 2), (heartbeat, 3)] {
+        for _ in 0..2 {
+            bench.sent.clear();
+            bench.hear_packet(0, bench.tag, [strange(), strange(), more.clone()]);
+            let [(_, packet, _)] = &bench.sent[..] else { panic!("{:?}", bench.sent) };
+            assert_eq!(packet.chunks.len(), answers);
+        }
+    }
+}
+
 fn unknown_parameters() {
     let reported = |params: Vec<Param>| match init_with(params) {
         Chunk::InitAck(ack) => ack.params.iter().filter(|p| matches!(p, Param::Unrecognized(_))).count(),
