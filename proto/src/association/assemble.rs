@@ -176,7 +176,8 @@ impl Association {
             self.append_shutdown(path, budget, &mut chunks, now);
         }
         packet.chunks = chunks;
-        Some((packet, Reason { purpose, path: Some(path), limit: Limit::Control, oversize: false }))
+        let oversize = self.is_oversize(&packet, path);
+        Some((packet, Reason { purpose, path: Some(path), limit: Limit::Control, oversize }))
     }
 
     /// Appends a due SHUTDOWN or SHUTDOWN ACK after control chunks, if both have at most `budget` bytes and go to the same path: both may
@@ -195,6 +196,12 @@ impl Association {
         }
     }
 
+    /// Whether a packet is larger than the path MTU, so that IP must be allowed to fragment it: a chunk from before the path MTU fell, or one whose
+    /// size the peer has chosen, as that of a cookie.
+    fn is_oversize(&self, packet: &Packet, path: PathId) -> bool {
+        packet.size() > HEADER + self.paths.view(path).pmdcs as usize
+    }
+
     /// INIT, COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK, for the first time or again.
     fn next_resend(&mut self, now: Time) -> Option<Built> {
         let (path, chunk, purpose) = self.take_resend(now)?;
@@ -207,7 +214,9 @@ impl Association {
             let sack = self.take_sack_within(self.sack_limit(path).saturating_sub(used));
             chunks.push(sack);
         }
-        Some(self.packet(path, chunks, purpose, Limit::Control))
+        let (packet, reason) = self.packet(path, chunks, purpose, Limit::Control);
+        let oversize = self.is_oversize(&packet, path);
+        Some((packet, Reason { oversize, ..reason }))
     }
 
     /// The control chunk that is repeated until it is answered, if it is due; with its path. Its timer starts.
@@ -366,8 +375,7 @@ impl Association {
         let mut packet = self.addressed(load.path);
         let (sender, mut around, chance) = self.sending(now);
         sender.fill(&load, (budget, alone), &mut packet, &mut around, chance);
-        let pmdcs = self.paths.view(load.path).pmdcs as usize;
-        let oversize = load.why != Why::New && packet.size() > HEADER + pmdcs;
+        let oversize = load.why != Why::New && self.is_oversize(&packet, load.path);
         self.wish_for_sack(&mut packet);
         if forward > 0 {
             self.bundle_forward(load.path, limit, &mut packet, now);

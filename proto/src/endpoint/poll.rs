@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::hint::cold_path;
 
 use super::Endpoint;
+use crate::path::exceeds_first;
 use crate::shutdown::State;
 use crate::wire::Packet;
 use crate::{Limit, Note, Output, Reason, Time};
@@ -72,7 +73,8 @@ impl Endpoint {
     #[inline(never)]
     fn next_answer(&mut self) -> Option<(Box<Packet>, Reason)> {
         let (packet, purpose) = self.answers.pop_front()?;
-        Some((packet, Reason { purpose, path: None, limit: Limit::Control, oversize: false }))
+        let oversize = exceeds_first(packet.size(), packet.to, &self.config);
+        Some((packet, Reason { purpose, path: None, limit: Limit::Control, oversize }))
     }
 
     /// Tells an association that is about to be polled which sockets are full.

@@ -71,8 +71,9 @@ pub struct Reason {
     pub path: Option<PathId>,
     /// Which limit allowed the packet.
     pub limit: Limit,
-    /// Whether the packet is larger than the path MTU. This happens to chunks from before the path MTU fell: IP must
-    /// be allowed to fragment the packet.
+    /// Whether the packet is larger than the path MTU: IP must be allowed to fragment it. This happens to chunks from
+    /// before the path MTU fell, and in set-up to an INIT ACK with many addresses and to a COOKIE ECHO with a large
+    /// cookie.
     pub oversize: bool,
 }
 
@@ -260,8 +261,8 @@ pub enum ChangeError {
     /// Too many changes are waiting.
     #[error("too many changes are waiting for an answer")]
     Busy,
-    /// There are no such streams or addresses, or there is no room for more.
-    #[error("no such stream or address, or too many")]
+    /// There are no such streams or addresses, there is no room for more, or no path would be left.
+    #[error("no such stream or address, too many, or no path would be left")]
     Invalid,
 }
 

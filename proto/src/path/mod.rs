@@ -18,7 +18,7 @@ mod view;
 mod windows;
 
 pub(crate) use health::{Health, Wanted};
-pub(crate) use mtu::Mtu;
+pub(crate) use mtu::{Mtu, exceeds_first};
 pub use parameters::{Heartbeats, PathParameters};
 pub(crate) use rack::Rack;
 pub(crate) use set::Paths;

@@ -69,6 +69,11 @@ impl Mtu {
     }
 }
 
+/// Whether a packet of this size, without IP, is larger than those that may be sent to an address of which nothing is known.
+pub(crate) fn exceeds_first(size: usize, remote: Address, config: &Config) -> bool {
+    size > HEADER + pmdcs(Mtu::new(config).size, config.ip_header, remote) as usize
+}
+
 /// The largest DATA chunk that fits a packet of `mtu` bytes to `remote`, rounded down to a multiple of four.
 pub(super) fn pmdcs(mtu: u32, ip_header: u32, remote: Address) -> u32 {
     let udp = if remote.udp == 0 { 0 } else { 8 };

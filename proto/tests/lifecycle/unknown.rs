@@ -3,7 +3,7 @@
 use anabranch_proto::rules::ImmediateSack;
 use anabranch_proto::wire::chunk::{Abort, Bare, CookieEcho, Heartbeat, Init, Unknown};
 use anabranch_proto::wire::{Cause, Chunk, Ecn, Packet, Param, Ports};
-use anabranch_proto::{Config, Endpoint, Incoming, Message, Output, PathId, Policies, Time, Tsn};
+use anabranch_proto::{Config, Endpoint, Incoming, Message, Output, PathId, Policies, Reason, Time, Tsn};
 use bytes::Bytes;
 
 use crate::support::bench::{Bench, chunk, era, ms};
@@ -35,8 +35,8 @@ fn unknown_chunks() {
     }
 }
 
-/// What an endpoint answers to an INIT with these parameters.
-fn init_with(params: Vec<Param>) -> Chunk {
+/// What an endpoint answers to an INIT with these parameters, and whether IP may fragment it.
+fn answered(params: Vec<Param>) -> (Chunk, bool) {
     let config = at(0, 1, &era("rfc9260"));
     let mut end = Endpoint::new(config, Policies::default(), [0; 32]).expect("usable");
     let init = Init { tag: 7, a_rwnd: 10_000, outbound: 1, inbound: 1, tsn: Tsn(1), params };
@@ -50,9 +50,13 @@ fn init_with(params: Vec<Param>) -> Chunk {
     };
     end.handle(Time::ZERO, Incoming::Packet(Box::new(packet)));
     match end.poll(Time::ZERO) {
-        Output::Transmit(packet, _) => packet.chunks[0].clone(),
+        Output::Transmit(packet, reason) => (packet.chunks[0].clone(), reason.oversize),
         other => panic!("no answer but {other:?}"),
     }
+}
+
+fn init_with(params: Vec<Param>) -> Chunk {
+    answered(params).0
 }
 
 fn param(kind: u16) -> Param {
@@ -72,10 +76,6 @@ fn an_unknown_chunk_that_fills_a_packet() {
     assert_eq!((packet.size(), &bytes[..4]), (1480, &[0xf0, 0, 5, 188][..]));
 }
 
-/// Unknown parameters by their two high bits: what is reported comes back in the INIT ACK; 00 and 01 hide what
-/// follows them.
-//= rfc9260#section-3.2.1
-#[test]
 /// The reports and answers to one packet leave in one packet; what has no room in it is left out. The next packet is answered again.
 //= rfc9260#section-12.4
 #[test]
@@ -95,6 +95,10 @@ fn one_packet_answers_a_packet() {
     }
 }
 
+/// Unknown parameters by their two high bits: what is reported comes back in the INIT ACK; 00 and 01 hide what
+/// follows them.
+//= rfc9260#section-3.2.1
+#[test]
 fn unknown_parameters() {
     let reported = |params: Vec<Param>| match init_with(params) {
         Chunk::InitAck(ack) => ack.params.iter().filter(|p| matches!(p, Param::Unrecognized(_))).count(),
@@ -196,18 +200,13 @@ fn stranger(bench: &Bench, chunk: Chunk) -> Incoming {
     }))
 }
 
-/// What an INIT ACK has that is not understood is reported behind the COOKIE ECHO, in one packet: types 11…; of
-/// those behind 00… nothing is said, they were not looked at.
-//= rfc9260#section-3.2.2
-#[test]
-fn unknown_parameters_of_an_init_ack() {
+/// An endpoint that has sent INIT, and its answer to an INIT ACK with these parameters.
+fn echo_of(params: Vec<Param>) -> (Packet, Reason) {
     let config = at(0, 1, &era("rfc9260"));
     let mut end = Endpoint::new(config, Policies::default(), [0; 32]).expect("usable");
     end.connect(Time::ZERO, PORT + 1, &[address(0, 1)]).expect("a path");
     let Output::Transmit(init, _) = end.poll(Time::ZERO) else { panic!("no INIT") };
     let Chunk::Init(asked) = &init.chunks[0] else { panic!("{init:?}") };
-    let cookie = Param::Cookie(Bytes::from_static(b"cookie"));
-    let params = vec![cookie, param(0xc001), param(0x8ff1), param(0x0001), param(0xc002)];
     let ack = Init { tag: 7, a_rwnd: 10_000, outbound: 1, inbound: 1, tsn: Tsn(1), params };
     let packet = Packet {
         from: init.to,
@@ -218,7 +217,35 @@ fn unknown_parameters_of_an_init_ack() {
         chunks: [Chunk::InitAck(Box::new(ack))].into_iter().collect(),
     };
     end.handle(Time::ZERO, Incoming::Packet(Box::new(packet)));
-    let Output::Transmit(echo, _) = end.poll(Time::ZERO) else { panic!("no COOKIE ECHO") };
+    match end.poll(Time::ZERO) {
+        Output::Transmit(echo, reason) => (*echo, reason),
+        other => panic!("no COOKIE ECHO but {other:?}"),
+    }
+}
+
+/// A cookie is as large as the peer makes it, and an INIT ACK has what it has to say. IP may fragment what a packet of 1,500 bytes does not hold.
+//= rfc9260#section-3.3.3
+#[test]
+fn set_up_needs_large_packets() {
+    for (size, fragmented) in [(1464, false), (1465, true), (5000, true)] {
+        let cookie = Bytes::from(vec![7; size]);
+        let (echo, reason) = echo_of(vec![Param::Cookie(cookie.clone())]);
+        assert_eq!(echo.chunks[..], [Chunk::CookieEcho(CookieEcho { cookie })]);
+        assert_eq!(reason.oversize, fragmented, "{size}");
+    }
+    let strange = |size: usize| Param::Unknown { kind: 0xc001, value: vec![0; size].into() };
+    assert!(!answered(vec![strange(1000)]).1);
+    assert!(answered(vec![strange(1400)]).1, "the report, and the cookie");
+}
+
+/// What an INIT ACK has that is not understood is reported behind the COOKIE ECHO, in one packet: types 11…; of
+/// those behind 00… nothing is said, they were not looked at.
+//= rfc9260#section-3.2.2
+#[test]
+fn unknown_parameters_of_an_init_ack() {
+    let cookie = Param::Cookie(Bytes::from_static(b"cookie"));
+    let params = vec![cookie, param(0xc001), param(0x8ff1), param(0x0001), param(0xc002)];
+    let (echo, _) = echo_of(params);
     let [Chunk::CookieEcho(_), Chunk::Error(error)] = &echo.chunks[..] else { panic!("{echo:?}") };
     let reported = Param::encode_list(&[param(0xc001)]).expect("short");
     assert_eq!(error.causes, [Cause::UnrecognizedParameters(reported)]);
