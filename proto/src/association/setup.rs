@@ -217,6 +217,9 @@ impl Association {
         let Peer { tsn, buffer, streams, cookie: Some(cookie), unrecognized, offer, .. } = peer else {
             return self.violated(Cause::MissingParameter(vec![STATE_COOKIE]), now);
         };
+        if let Err(cause) = offer.is_consistent(&self.config) {
+            return self.violated(cause, now);
+        }
         if let Err(cause) = offer.acceptable(&self.config) {
             self.send_abort(vec![cause]);
             return self.close(Event::Lost(LostReason::NotAuthenticated), now);

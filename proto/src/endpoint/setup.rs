@@ -37,7 +37,9 @@ impl Endpoint {
             Ok(peer) => peer,
             Err(cause) => return self.refuse(packet, init.tag, vec![cause]),
         };
-        if let Err(cause) = peer.offer.acceptable(&self.config) {
+        let offered =
+            peer.offer.is_consistent(&self.config).and_then(|()| peer.offer.acceptable(&self.config));
+        if let Err(cause) = offered {
             return self.refuse(packet, init.tag, vec![cause]);
         }
         let existing = peer.addresses.iter().find_map(|a| self.by_peer.get(&(*a, packet.ports.source)));

@@ -160,6 +160,18 @@ impl Offer {
         Ok(None)
     }
 
+    /// Whether the offer keeps to the standard. Addresses change only by authenticated chunks: a peer that offers the one without the other is
+    /// rejected if this end offers both.
+    //= rfc5061#section-6
+    pub(crate) fn is_consistent(&self, config: &Config) -> Result<(), Cause> {
+        let offered = self.extensions();
+        if config.extensions.addresses && offered.addresses && !offered.authentication {
+            let what = b"ASCONF without authentication (RFC 5061)".as_slice();
+            return Err(Cause::ProtocolViolation(what.into()));
+        }
+        Ok(())
+    }
+
     /// Whether the offer is acceptable. With a shared key, a peer that cannot authenticate is rejected.
     pub(crate) fn acceptable(&self, config: &Config) -> Result<(), Cause> {
         let authentic = || config.extensions.both(self.extensions()).authentication;

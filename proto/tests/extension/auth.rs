@@ -230,8 +230,10 @@ fn a_forged_forward_tsn() {
     }
 }
 
-/// A random number of another length ends the set-up; with a shared key, so does a peer that cannot authenticate.
+/// A random number of another length ends the set-up; with a shared key, so does a peer that cannot authenticate, and so does one that could
+/// not authenticate changes of addresses which it offers.
 //= rfc4895#section-6.1
+//= rfc5061#section-6
 #[test]
 fn set_ups_that_fail() {
     let lost = |config: Config, params: Vec<Param>| {
@@ -265,6 +267,11 @@ fn set_ups_that_fail() {
     let keyed = Config { shared_key: shared(b"a secret"), ..with(AUTHENTICATION) };
     assert_eq!(lost(keyed, vec![]), Some(LostReason::NotAuthenticated));
     assert_eq!(lost(with(AUTHENTICATION), vec![]), None, "without a key one can do without");
+    let movable = vec![Param::SupportedExtensions(Bytes::from_static(&[0xc1, 0x80]))];
+    assert_eq!(lost(with(AUTHENTICATION), movable.clone()), None, "addresses stay, anyway");
+    let addresses = Extensions { addresses: true, ..AUTHENTICATION };
+    assert_eq!(lost(with(addresses), vec![]), None);
+    assert_eq!(lost(with(addresses), movable), Some(LostReason::ProtocolViolation));
 }
 
 /// Two ends with the same key exchange data both ways, everything authenticated that can be, COOKIE ECHO too, also
