@@ -30,6 +30,11 @@ impl<N: Copy + Default + PartialEq> Due<N> {
         }
     }
 
+    /// The number of streams in use.
+    pub(super) fn in_use(&self) -> usize {
+        self.numbers.len()
+    }
+
     /// Whether a stream is in use.
     #[inline]
     pub(super) fn is_open(&self, stream: u16) -> bool {

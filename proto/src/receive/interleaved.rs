@@ -21,8 +21,12 @@ pub(super) struct Interleaved {
     fragments: BTreeMap<(Name, u64), (u64, IData)>,
     /// The same fragments by position.
     positions: BTreeMap<u64, (Name, u64)>,
-    /// Incomplete messages of which a part can be delivered: they are due, and their next fragment has arrived.
+    /// Incomplete messages of which a part can be delivered: they are due, and their next fragment has arrived. Unordered messages of which
+    /// nothing was delivered yet are in `untouched`.
     startable: BTreeSet<Name>,
+    untouched: BTreeSet<Name>,
+    /// The number of incomplete unordered messages of which a part was delivered.
+    open: usize,
     due: Due<Mid>,
 }
 
@@ -110,8 +114,9 @@ impl Interleaved {
 
     /// Delivers the beginning of the first message that is due and has arrived in part.
     pub(super) fn deliver_part(&mut self, ready: &mut Ready) {
-        let Some(name) = self.startable.pop_first() else { return };
+        let Some(name) = self.next_startable() else { return };
         let Some(progress) = self.messages.get_mut(&name) else { return };
+        self.open += usize::from(name.1 && progress.begun.is_none());
         let (start, run) = (progress.start, std::mem::take(&mut progress.run));
         progress.start += run;
         progress.count -= run;
@@ -119,6 +124,21 @@ impl Interleaved {
         let begun = self.take(name, start..start + run, known, false, ready);
         if let Some(progress) = self.messages.get_mut(&name) {
             progress.begun = Some(begun);
+        }
+    }
+
+    /// Takes the first message of which a part can be delivered.
+    ///
+    /// A sender has one message of a stream under way at a time. So a further unordered message is begun only while fewer are open than streams
+    /// are in use: open messages take memory and no room in the buffer, and a peer could begin messages without end.
+    //= rfc8260#section-2.2.2
+    fn next_startable(&mut self) -> Option<Name> {
+        let untouched = self.untouched.first().filter(|_| self.open < self.due.in_use());
+        match (self.startable.first(), untouched) {
+            (None, None) => None,
+            (Some(first), Some(other)) if other < first => self.untouched.pop_first(),
+            (None, Some(_)) => self.untouched.pop_first(),
+            (Some(_), _) => self.startable.pop_first(),
         }
     }
 
@@ -155,7 +175,7 @@ impl Interleaved {
             let names = self.messages.range((stream, false, 0)..=(stream, true, u32::MAX));
             let names: Vec<Name> = names.map(|(name, _)| *name).collect();
             for name in names {
-                self.startable.remove(&name);
+                self.forget_startable(name);
                 let mut fragments = self.fragments.range((name, 0)..=(name, u64::MAX));
                 if fragments.all(|(_, (at, _))| *at < before) {
                     freed += self.finish(name, ready);
@@ -171,7 +191,7 @@ impl Interleaved {
 
     /// Nothing more arrives of a message: delivers it if it is complete, and drops it otherwise. Returns the size of what is dropped.
     fn finish(&mut self, name: Name, ready: &mut Ready) -> Held {
-        self.startable.remove(&name);
+        self.forget_startable(name);
         let Some(progress) = self.messages.get(&name) else { return Held::default() };
         if progress.is_complete() {
             self.deliver(name, ready);
@@ -180,7 +200,7 @@ impl Interleaved {
         if let Some(begun) = progress.begun {
             ready.given_up((name.0, name.1), begun);
         }
-        self.messages.remove(&name);
+        self.remove(name);
         let mut freed = Held::default();
         while let Some((&key, _)) = self.fragments.range((name, 0)..=(name, u64::MAX)).next() {
             if let Some((at, data)) = self.fragments.remove(&key) {
@@ -205,10 +225,17 @@ impl Interleaved {
 
     /// Delivers a complete message.
     fn deliver(&mut self, name: Name, ready: &mut Ready) {
-        self.startable.remove(&name);
-        if let Some(Progress { start, run, begun, .. }) = self.messages.remove(&name) {
+        self.forget_startable(name);
+        if let Some(Progress { start, run, begun, .. }) = self.remove(name) {
             self.take(name, start..start + run, begun, true, ready);
         }
+    }
+
+    /// Removes what is known of a message.
+    fn remove(&mut self, name: Name) -> Option<Progress> {
+        let progress = self.messages.remove(&name)?;
+        self.open -= usize::from(name.1 && progress.begun.is_some());
+        Some(progress)
     }
 
     /// Delivers these fragments, which have all arrived.
@@ -246,12 +273,20 @@ impl Interleaved {
     /// Records whether a part of this message can be delivered.
     fn note_startable(&mut self, name: Name) {
         let due = name.1 || name.2 == self.due.on(name.0).0;
-        let begins =
-            self.messages.get(&name).is_some_and(|message| message.run > 0 && !message.is_complete());
-        if due && begins {
-            self.startable.insert(name);
-        } else if !self.startable.is_empty() {
-            self.startable.remove(&name);
+        let begins = |message: &&Progress| due && message.run > 0 && !message.is_complete();
+        match self.messages.get(&name).filter(begins) {
+            Some(message) if name.1 && message.begun.is_none() => self.untouched.insert(name),
+            Some(_) => self.startable.insert(name),
+            None => return self.forget_startable(name),
+        };
+    }
+
+    /// No part of this message can be delivered.
+    fn forget_startable(&mut self, name: Name) {
+        for set in [&mut self.startable, &mut self.untouched] {
+            if !set.is_empty() {
+                set.remove(&name);
+            }
         }
     }
 }
@@ -275,5 +310,50 @@ fn fsn(fragment: &IData) -> u32 {
     match fragment.place {
         FragmentPosition::First { .. } => 0,
         FragmentPosition::Later { fsn } => fsn,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::Tsn;
+
+    /// A fragment of an unordered message of the first stream.
+    fn fragment(tsn: u32, mid: u32, fsn: u32, end: bool) -> IData {
+        let place =
+            if fsn == 0 { FragmentPosition::First { ppid: 0 } } else { FragmentPosition::Later { fsn } };
+        let payload = Bytes::from_static(b"x");
+        let (stream, unordered, immediate) = (0, true, false);
+        IData { tsn: Tsn(tsn), stream, mid: Mid(mid), place, end, unordered, immediate, payload }
+    }
+
+    /// A peer begins messages without end. The user reads every part at once, but of one message only: the others stay in the buffer, which
+    /// limits them. When the first is complete, the next one has its turn.
+    //= rfc8260#section-2.2.2
+    #[test]
+    fn no_more_messages_are_open_than_streams() {
+        let (mut interleaved, mut ready) = (Interleaved::default(), Ready::default());
+        let mut read = |interleaved: &mut Interleaved| {
+            interleaved.deliver_part(&mut ready);
+            ready.pop().map(|(delivery, _)| (delivery.message, delivery.complete))
+        };
+        let insert = |interleaved: &mut Interleaved, tsn, mid, fsn, end| {
+            interleaved.insert(u64::from(tsn), fragment(tsn, mid, fsn, end), &mut Ready::default())
+        };
+        for mid in 0..100 {
+            assert_eq!(insert(&mut interleaved, mid, mid, 0, false), Held::default());
+            assert_eq!(read(&mut interleaved), (mid == 0).then_some((1, false)), "{mid}");
+        }
+        insert(&mut interleaved, 100, 0, 1, false);
+        assert_eq!(read(&mut interleaved), Some((1, false)), "the first goes on");
+        insert(&mut interleaved, 101, 0, 2, true);
+        assert_eq!((interleaved.open, interleaved.messages.len()), (0, 99));
+        assert_eq!(read(&mut interleaved), Some((2, false)), "the next begins");
+        assert_eq!(read(&mut interleaved), None);
+        let skipped = SkippedMessage { stream: 0, unordered: true, mid: Mid(98) };
+        interleaved.skip(skipped, &mut Ready::default());
+        assert_eq!((interleaved.open, interleaved.untouched.len()), (0, 1), "nothing more comes of it");
     }
 }
