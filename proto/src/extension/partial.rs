@@ -23,6 +23,7 @@ pub(crate) struct LimitedMessages {
     /// Chunks of such messages that were sent, in order.
     chunks: VecDeque<LimitedChunk>,
     forward: ForwardState,
+    restarts: Restarts,
     /// Messages that were given up and not yet reported to the user, and whether a part of each was sent.
     failed: Vec<(Message, bool)>,
 }
@@ -65,6 +66,16 @@ struct SentForward {
     said: Tsn,
     at: Time,
     path: PathId,
+}
+
+/// Where the numbers of streams restarted (RFC 6525) while earlier chunks of them were not acknowledged. The peer has passed these chunks, and
+/// their numbers mean other messages to it now.
+#[derive(Clone, Default, Debug)]
+struct Restarts {
+    /// The last TSN before all streams restarted.
+    all: Option<Tsn>,
+    /// The last TSN before a single stream restarted.
+    one: BTreeMap<u16, Tsn>,
 }
 
 impl Default for ForwardState {
@@ -121,8 +132,25 @@ impl LimitedMessages {
         }
     }
 
+    /// The numbers of these streams (none: all) have restarted behind this TSN.
+    //= rfc6525#section-5.2.7
+    pub(crate) fn restarted(&mut self, streams: &[u16], last: Tsn) {
+        if streams.is_empty() {
+            self.restarts = Restarts { all: Some(last), one: BTreeMap::new() };
+        }
+        self.restarts.one.extend(streams.iter().map(|stream| (*stream, last)));
+    }
+
+    /// Whether FORWARD TSN names the message of this chunk: its number still means this message.
+    pub(crate) fn is_named(&self, stream: u16, tsn: Tsn) -> bool {
+        let behind = |last: &Tsn| tsn.after(*last);
+        self.restarts.all.as_ref().is_none_or(behind) && self.restarts.one.get(&stream).is_none_or(behind)
+    }
+
     /// Forgets the chunks that are cumulatively acknowledged.
     pub(crate) fn trim(&mut self, point: Tsn) {
+        self.restarts.all.take_if(|last| !last.after(point));
+        self.restarts.one.retain(|_, last| last.after(point));
         while let Some(piece) = self.chunks.pop_front_if(|piece| !piece.tsn.after(point)) {
             if piece.end {
                 self.strike(piece.message);

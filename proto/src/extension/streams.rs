@@ -488,13 +488,16 @@ impl Reconfiguration {
             request.start_timer(at.now, at.paths);
             return at.act(Action::Answered(path));
         }
-        let Some(Request { wish, .. }) = self.request.take() else { return };
+        let Some(Request { wish, param, .. }) = self.request.take() else { return };
         at.act(Action::Answered(path));
         let outcome = match response.result {
             Response::NOTHING_TO_DO | Response::PERFORMED => Outcome::Done,
             Response::DENIED => Outcome::Denied,
             _ => Outcome::Failed,
         };
+        if let (Outcome::Done, Param::OutgoingReset(reset)) = (outcome, &param) {
+            at.sender.restart_streams(&reset.streams, reset.last_tsn);
+        }
         self.finish_request(wish, outcome, response, at);
         self.release(at);
     }
@@ -509,9 +512,6 @@ impl Reconfiguration {
         let done = outcome == Outcome::Done;
         match wish {
             PendingRequest::ResetOutgoing { streams, answers } => {
-                if done {
-                    at.sender.queue.reset(&streams);
-                }
                 if let Some(number) = answers {
                     self.settle(number, if done { Response::PERFORMED } else { Response::DENIED }, None);
                 }

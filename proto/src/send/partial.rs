@@ -123,6 +123,19 @@ impl Sender {
         }
     }
 
+    /// The numbers of these streams (in order; none: all) have restarted behind this TSN, which the peer has passed.
+    pub(crate) fn restart_streams(&mut self, streams: &[u16], last: Tsn) {
+        self.queue.reset(streams);
+        if let Some(ledger) = self.queue.ledger.as_mut().filter(|_| last.after(self.outstanding.point())) {
+            ledger.restarted(streams, last);
+        }
+    }
+
+    /// Whether FORWARD TSN names the message of a chunk of this stream.
+    fn is_named(&self, stream: u16, tsn: Tsn) -> bool {
+        self.queue.ledger.as_ref().is_none_or(|ledger| ledger.is_named(stream, tsn))
+    }
+
     /// FORWARD TSN up to the Advanced.Peer.Ack.Point, or as far as its streams fit into `limit` bytes; and the TSN that it says.
     //= rfc3758#section-3.5
     fn forward_chunk(&self, limit: u32) -> Option<(Chunk, Tsn)> {
@@ -135,7 +148,7 @@ impl Sender {
         let mut point = self.outstanding.point();
         while point != end {
             let Some(sent) = self.outstanding.get(point.next()) else { break };
-            if !sent.data.unordered {
+            if !sent.data.unordered && self.is_named(sent.data.stream, point.next()) {
                 if !skipped.contains_key(&sent.data.stream) && skipped.len() == room {
                     break;
                 }
@@ -158,11 +171,13 @@ impl Sender {
         while cumulative != end {
             let Some(sent) = self.outstanding.get(cumulative.next()) else { break };
             let lane = (sent.data.stream, sent.data.unordered);
-            if !skipped.contains_key(&lane) && skipped.len() == room {
-                break;
+            if self.is_named(lane.0, cumulative.next()) {
+                if !skipped.contains_key(&lane) && skipped.len() == room {
+                    break;
+                }
+                skipped.insert(lane, interleaving.place(cumulative.next()).0);
             }
             cumulative = cumulative.next();
-            skipped.insert(lane, interleaving.place(cumulative).0);
         }
         let message = |((stream, unordered), mid)| SkippedMessage { stream, unordered, mid };
         let skipped = skipped.into_iter().map(message).collect();
