@@ -25,11 +25,14 @@ impl Association {
         self.change_address(AddressChange::Added, local)
     }
 
-    /// The user removes a local address. Nothing leaves from it from now on.
+    /// The user removes a local address, if the association still has a path without it. Nothing leaves from it from now on.
     //= rfc5061#section-5.3
     pub(crate) fn remove_address(&mut self, address: Address, now: Time) -> Result<(), ChangeError> {
         let known = self.config.addresses.iter().find(|known| known.address == address).copied();
-        let local = known.filter(|_| self.config.addresses.len() > 1).ok_or(ChangeError::Invalid)?;
+        let stays = |id: &PathId| {
+            self.paths.view(*id).local != address || self.elsewhere_than(address, *id).is_some()
+        };
+        let local = known.filter(|_| self.paths.live().iter().any(stays)).ok_or(ChangeError::Invalid)?;
         self.change_address(AddressChange::Removed, local)?;
         self.leave(address, now);
         Arc::make_mut(&mut self.config).addresses.retain(|known| known.address != address);
@@ -50,16 +53,20 @@ impl Association {
     /// Moves the paths of this local address to another one, or removes them.
     fn leave(&mut self, local: Address, now: Time) {
         for id in self.paths.live() {
-            let view = self.paths.view(id);
-            if view.local != local {
+            if self.paths.view(id).local != local {
                 continue;
             }
-            let other = next_local(&self.config, local, view.remote, self.paths.down());
-            match other.filter(|_| self.config.pairs == Pairs::OnePerPeer) {
+            match self.elsewhere_than(local, id) {
                 Some(other) => self.go_from(id, other, now),
                 None => self.remove_path(id, now),
             }
         }
+    }
+
+    /// The local address to which a path moves when this one goes; `None`: the path goes, too.
+    fn elsewhere_than(&self, local: Address, id: PathId) -> Option<Address> {
+        let other = next_local(&self.config, local, self.paths.view(id).remote, self.paths.down());
+        other.filter(|_| self.config.pairs == Pairs::OnePerPeer)
     }
 
     /// ASCONF, or an ASCONF-ACK to an address on no path, if one is due.

@@ -1,6 +1,6 @@
 //! Addresses that change while the association lives: RFC 5061.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use anabranch_proto::wire::chunk::{
     Abort, AddressRequest, Asconf, AsconfAck, AsconfParam, Failed, Init, OperationError,
@@ -48,9 +48,14 @@ fn acks(bench: &mut Bench) -> Vec<AsconfAck> {
 
 /// An endpoint with two addresses and a peer with one; all of the peer's numbers begin with 1.
 fn one() -> Peer {
+    one_that_adds(address(1, 0))
+}
+
+/// The same. The second address is this one.
+fn one_that_adds(second: Address) -> Peer {
     let mut peer =
         peer(with(ADDRESSES).with(|parameters| parameters.heartbeat_interval = None), &[0xc1, 0x80], &[3]);
-    let local = LocalAddress { address: address(1, 0), prefix: 24 };
+    let local = LocalAddress { address: second, prefix: 24 };
     peer.bench.end.add_address(peer.bench.now, peer.bench.id, local).expect("agreed");
     peer.bench.drain();
     say(&mut peer, 0, vec![Chunk::AsconfAck(Box::new(AsconfAck { sequence: 1, responses: vec![] }))]);
@@ -243,6 +248,21 @@ fn asking() {
     assert_eq!(peer.bench.events.last().expect("one").1, denied, "an old one");
     say(&mut peer, 0, vec![Chunk::AsconfAck(Box::new(AsconfAck { sequence: 2, responses: vec![] }))]);
     assert_eq!(peer.bench.events.last().expect("one").1, Event::Lost(LostReason::ProtocolViolation));
+}
+
+/// An address stays if the association would have no path without it: the other one is of a family that the peer does not have, or down.
+//= rfc5061#section-5.3
+#[test]
+fn an_address_without_which_there_is_no_path() {
+    let ipv6 = Address::ip(IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1)));
+    for (other, up) in [(ipv6, true), (address(1, 0), false)] {
+        let Peer { mut bench, .. } = one_that_adds(other);
+        bench.end.handle(bench.now, Incoming::Up(other, up));
+        let removed = bench.end.remove_address(bench.now, bench.id, address(0, 0));
+        assert_eq!(removed, Err(ChangeError::Invalid), "{other:?}");
+        bench.send(1, 100);
+        assert_eq!(bench.loads(), [(0, 0, vec![1])]);
+    }
 }
 
 /// The peer keeps an address that we wanted to remove: its paths are there again. An address is asked for once: otherwise the second answer
