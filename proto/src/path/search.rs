@@ -114,14 +114,18 @@ impl Paths {
         }
     }
 
-    /// The user has changed the largest packet size of the association. Without a search, it is the size of all packets.
+    /// The user has changed the largest packet size of the association. Without a search, it is the size of all packets, unless the user has
+    /// fixed a smaller one for a path.
     pub(crate) fn mtu_changed(&mut self, now: Time, config: &Config) {
         for id in self.ids() {
             let path = self.get_mut(id);
-            if !config.mtu_discovery && path.own.mtu.is_none() {
-                path.mtu.size = config.mtu;
+            match path.own.mtu {
+                Some(_) => self.fix_mtu(id, config),
+                None => {
+                    path.mtu.size = if config.mtu_discovery { path.mtu.size } else { config.mtu };
+                    self.limit_mtu(id, config.mtu, now, config);
+                }
             }
-            self.limit_mtu(id, config.mtu, now, config);
         }
     }
 

@@ -218,6 +218,20 @@ fn a_fixed_size_is_not_searched() {
     assert_eq!((bench.view(0).pmdcs, bench.view(1).pmdcs), (1000 - 32, 1468));
 }
 
+/// The size that the user has fixed for a path is at most that of the association, also if that shrinks, and holds again when it grows.
+#[test]
+fn a_fixed_size_is_bounded_by_the_associations() {
+    let mut bench = Bench::new(era("rfc9260"), 2);
+    let fixed = PathParameters { mtu: Some(1400), ..PathParameters::default() };
+    assert!(bench.end.configure_path(bench.now, bench.id, PathId(0), fixed));
+    let before = bench.end.config_of(bench.id).expect("it is there").parameters;
+    for (mtu, expected) in [(1200, [1168, 1168]), (1500, [1368, 1468])] {
+        let other = Parameters { mtu, ..before };
+        bench.end.reconfigure(bench.now, bench.id, other).expect("they can be used");
+        assert_eq!([bench.view(0).pmdcs, bench.view(1).pmdcs], expected, "{mtu}");
+    }
+}
+
 /// Data is lost for good on a path of the smallest size, or of one that was never searched for: packets are not
 /// too large there, and nothing is asked or changed.
 //= rfc8899#section-4.3
