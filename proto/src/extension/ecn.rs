@@ -4,6 +4,7 @@
 use crate::Tsn;
 use crate::path::PathId;
 use crate::send::outstanding::Outstanding;
+use crate::serial::LATE;
 use crate::wire::chunk::EcnEcho;
 use crate::wire::{Chunk, Ecn, Packet};
 
@@ -22,14 +23,17 @@ pub(crate) struct Congestion {
 }
 
 impl Congestion {
+    /// This TSN is sent: forgets TSNs so far before it that they would soon seem to lie ahead.
+    //= rfc9260#section-1.6
+    fn forget_before(&mut self, tsn: Tsn) {
+        let near = |old: Tsn| !tsn.after(old) || tsn.distance_from(old) < LATE;
+        self.cut.take_if(|cut| !near(*cut));
+        self.answered.take_if(|(_, sent)| !near(*sent));
+    }
+
     /// Reads the ECN bits of a received packet. Returns whether it was marked, so that a SACK is due at once.
     //= rfc4960#appendix-A
     pub(crate) fn look_at(&mut self, packet: &Packet) -> bool {
-        let tsn = |chunk: &Chunk| match chunk {
-            Chunk::Data(data) => Some(data.tsn),
-            Chunk::IData(data) => Some(data.tsn),
-            _ => None,
-        };
         if packet.ecn != Ecn::Ce {
             return false;
         }
@@ -45,9 +49,10 @@ impl Congestion {
     }
 
     /// Prepares a packet: packets with data are ECN-capable, and ECNE accompanies each SACK.
-    pub(super) fn mark(&self, packet: &mut Packet) {
-        if packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Data(_) | Chunk::IData(_))) {
+    pub(super) fn mark(&mut self, packet: &mut Packet) {
+        if let Some(tsn) = packet.chunks.iter().find_map(tsn) {
             packet.ecn = Ecn::Ect0;
+            self.forget_before(tsn);
         }
         let is_sack = |chunk: &Chunk| matches!(chunk, Chunk::Sack(_) | Chunk::NrSack(_));
         if let Some(tsn) = self.echo
@@ -100,5 +105,53 @@ impl Congestion {
     /// The sender has reduced its window.
     pub(crate) fn cwr(&mut self, answer: EcnEcho) {
         self.echo = self.echo.filter(|echo| echo.after(answer.tsn));
+    }
+}
+
+/// The TSN of a chunk of user data.
+fn tsn(chunk: &Chunk) -> Option<Tsn> {
+    match chunk {
+        Chunk::Data(data) => Some(data.tsn),
+        Chunk::IData(data) => Some(data.tsn),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use smallvec::smallvec;
+
+    use super::*;
+    use crate::Ssn;
+    use crate::wire::chunk::Data;
+
+    /// Data with this TSN leaves.
+    fn send(congestion: &mut Congestion, tsn: u32) {
+        let [begin, end, unordered, immediate] = [true, true, false, false];
+        let (tsn, payload) = (Tsn(tsn), Default::default());
+        let data = Data { tsn, stream: 0, ssn: Ssn(0), ppid: 0, begin, end, unordered, immediate, payload };
+        congestion.mark(&mut Packet { chunks: smallvec![Chunk::Data(data)], ..Packet::default() });
+    }
+
+    /// A window was cut, and then no packet was marked while more than half of all TSNs were used. The next mark cuts again.
+    //= rfc9260#section-1.6
+    #[test]
+    fn a_mark_counts_however_long_ago_the_last_one_was() {
+        let mut congestion = Congestion::default();
+        let ecne = |congestion: &mut Congestion, tsn: u32| {
+            let outstanding = Outstanding::new(Tsn(tsn + 1));
+            let cut = congestion.ecne(EcnEcho { tsn: Tsn(tsn) }, PathId(0), &outstanding).is_some();
+            (cut, congestion.take_answer(Tsn(tsn)).is_some())
+        };
+        send(&mut congestion, 9);
+        assert_eq!(ecne(&mut congestion, 9), (true, true));
+        assert_eq!(ecne(&mut congestion, 9), (false, false), "again");
+        let later = 9 + (1 << 31) + 1;
+        (0..=4).for_each(|step| send(&mut congestion, 9 + (step << 29)));
+        send(&mut congestion, later);
+        assert_eq!(ecne(&mut congestion, later), (true, true));
+        // A retransmission is no sign of age.
+        send(&mut congestion, later - 1);
+        assert_eq!(ecne(&mut congestion, later), (false, false));
     }
 }

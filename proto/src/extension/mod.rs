@@ -86,7 +86,7 @@ impl Extended {
     // Most associations have no extension, so this is kept out of the way of their packets.
     #[inline(never)]
     pub(crate) fn finish(&mut self, packet: &mut Packet, now: Time) {
-        if let Some(congestion) = &self.congestion {
+        if let Some(congestion) = &mut self.congestion {
             congestion.mark(packet);
         }
         if let Some(timestamps) = &mut self.timestamps {
