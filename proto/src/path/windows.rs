@@ -88,13 +88,13 @@ impl Paths {
         defers
     }
 
-    /// Nothing was sent on this path for an RTO.
+    /// Nothing was sent on this path for an RTO. `outstanding`: whether acknowledgements may still enlarge its window.
     //= rfc9260#section-7.2.1
-    pub(crate) fn idle(&mut self, id: PathId, notes: &mut Notes) {
+    pub(crate) fn idle(&mut self, id: PathId, outstanding: bool, notes: &mut Notes) {
         let (view, path) = (&mut self.views[id.index()], &mut self.rest[id.index()]);
         let at = path.timers[Timer::Idle];
         path.idle_rtos += 1;
-        let again = path.congestion.idle(path.idle_rtos);
+        let again = path.congestion.idle(path.idle_rtos) || outstanding;
         path.timers.set(Timer::Idle, if again { at + view.rto } else { Time::NEVER });
         self.renew(id, at, notes);
     }

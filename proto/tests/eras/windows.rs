@@ -269,6 +269,29 @@ fn a_path_idles_also_with_data_in_flight() {
     assert!(bench.timeouts().is_empty());
 }
 
+/// The window of 8808 is at the floor of 5872 after an RTO. A SACK at 1.2 s enlarges it again, and nothing is sent: after another
+/// RTO it is at the floor again.
+//= rfc9260#section-7.2.1
+#[test]
+fn an_idle_window_decays_again_after_late_acknowledgements() {
+    for name in ["rfc9260", "ns2"] {
+        let mut bench = Bench::confirmed(era(name), 1, ms(0));
+        let a = bench.grow_to(7000);
+        bench.send(5, FULL);
+        bench.until(at_ms(500));
+        bench.sack(a, &[]);
+        let seen = [1000, 1200, 1999, 2000].map(|at| {
+            bench.until(at_ms(at));
+            if at == 1200 {
+                bench.sack(a + 1, &[]);
+            }
+            bench.window()
+        });
+        assert_eq!(seen, [5872, 7340, 7340, 5872], "{name}");
+        assert!(bench.timeouts().is_empty());
+    }
+}
+
 /// And also while the peer's window is shut: data waits, none leaves.
 //= rfc9260#section-7.2.1
 #[test]

@@ -47,7 +47,7 @@ pub trait Congestion: CloneWindow + Debug + Send {
     /// The path answers again after it was potentially failed: begin with this number of packets.
     fn reopen(&mut self, _packets: u32) {}
     /// Nothing was sent on this path for one RTO, for the `times`-th time in a row. Returns whether another RTO
-    /// without sending could change anything.
+    /// without sending could change anything if nothing is acknowledged before.
     fn idle(&mut self, _times: u32) -> bool {
         false
     }
