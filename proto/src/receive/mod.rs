@@ -275,7 +275,7 @@ impl Receiver {
         arrival.chunks += 1;
         let chunk = Held::one(size);
         self.answered += chunk.bytes;
-        let told = rules.gap_filled == GapFilled::AtOnce || arrival.chunks > 1;
+        let told = rules.gap_filled == GapFilled::AtOnce || arrival.chunks > 1 + u32::from(arrival.opens);
         let fills = self.has_gap() && told && self.dac == Dac::Off;
         arrival.at_once |= immediate || fills;
         if self.opens(tsn) {
@@ -367,10 +367,11 @@ impl Receiver {
         true
     }
 
-    /// Whether this is the very first chunk, which must be acknowledged at once.
+    /// Whether this is the very first chunk, which must be acknowledged at once; by `besides` also when it comes again.
     //= rfc9260#section-5.1
     fn opens(&self, tsn: Tsn) -> bool {
-        let first = tsn == self.first && self.cumulative() == self.first.prev();
+        let again = self.duplicate_sack == DuplicateSack::Besides;
+        let first = tsn == self.first && (again || self.cumulative() == self.first.prev());
         first && self.first_data == FirstData::AtOnce
     }
 

@@ -113,7 +113,7 @@ pub(crate) struct Arrival {
     pub(super) at_once: bool,
     /// Whether a SACK must be sent at once besides the delayed one.
     pub(super) besides: bool,
-    /// Whether that is for the very first chunk. If it came alone, the SACK is not besides another.
+    /// Whether that is for the very first chunk. A packet that has no other does not count towards the delayed SACK.
     pub(super) opens: bool,
     /// The number of chunks of the packet that may look at every stream.
     costly: u32,
@@ -137,33 +137,26 @@ impl Receiver {
     //= rfc9260#section-6.2
     #[inline(always)]
     pub(crate) fn packet_done(&mut self, arrival: &Arrival, from: PathId, now: Time, config: &Config) {
-        if arrival.chunks == 0 {
+        let counted = arrival.chunks > u32::from(arrival.opens);
+        if !counted && !arrival.opens {
             return;
         }
         self.turn_to(from);
-        self.schedule.packets += 1;
+        self.schedule.packets += u32::from(counted);
         let gap = self.has_gap() && self.dac == Dac::Off;
         if arrival.at_once || gap || self.schedule.packets >= config.sack_every {
             self.schedule.owe();
         } else if arrival.besides && !self.schedule.now {
             cold_path();
-            (self.schedule.now, self.schedule.settles) = (true, self.settles_at_once(arrival));
+            let counts = self.duplicate_sack == DuplicateSack::Counted;
+            (self.schedule.now, self.schedule.settles) =
+                (true, if counts { Settles::Count } else { Settles::Nothing });
         }
         // The first packet after a SACK starts the timer, also if that SACK has left it running.
-        if self.schedule.deadline == Time::NEVER || self.schedule.packets == 1 {
+        if counted && (self.schedule.deadline == Time::NEVER || self.schedule.packets == 1) {
             self.schedule.deadline = now + config.sack_delay;
         }
         self.take_turn();
-    }
-
-    /// What the SACK that is sent at once for this packet means for the delayed one.
-    fn settles_at_once(&self, arrival: &Arrival) -> Settles {
-        match self.duplicate_sack {
-            DuplicateSack::Counted => Settles::Count,
-            // The very first chunk came alone.
-            _ if arrival.opens && arrival.chunks == 1 => Settles::All,
-            _ => Settles::Nothing,
-        }
     }
 
     /// A packet with control chunks arrived on this path. A SACK that is owed may follow it.

@@ -58,8 +58,8 @@ fn window_updates() {
     }
 }
 
-/// TSN 1 comes again at 300 ms, and 2 at 350 ms. The duplicate is told of at once. It settles what is owed, so that 2 waits for
-/// SACK.Delay, which starts again; or it is the first of two packets, and 2 is the second. If TSN 2 does not come, SACK.Delay may go on.
+/// TSN 2 comes again at 300 ms, and 4 at 350 ms. The duplicate is told of at once. It settles what is owed, so that 4 waits for
+/// SACK.Delay, which starts again; or it is the first of two packets, and 4 is the second. If TSN 4 does not come, SACK.Delay may go on.
 //= rfc9260#section-6.2
 #[test]
 fn duplicate_sack() {
@@ -68,19 +68,39 @@ fn duplicate_sack() {
     {
         for comes in [true, false] {
             let mut bench = Bench::new(ruled("duplicate_sack", choice), 1);
-            bench.data(1, 984);
+            (1..=3).for_each(|tsn| bench.data(tsn, 984));
             bench.until(at_ms(300));
-            bench.data(1, 984);
+            bench.data(2, 984);
             bench.until(at_ms(350));
             if comes {
-                bench.data(2, 984);
+                bench.data(4, 984);
             }
             bench.until(at_ms(900));
             let told: Vec<_> = bench.sacks().iter().map(|s| (s.0, s.1.duplicates.len())).collect();
             let last = if comes { Some(second) } else { alone };
-            let expected: Vec<_> = [(0, 0), (300, 1)].into_iter().chain(last.map(|at| (at, 0))).collect();
+            let expected: Vec<_> =
+                [(0, 0), (0, 0), (300, 1)].into_iter().chain(last.map(|at| (at, 0))).collect();
             assert_eq!(told, expected, "{choice}");
         }
+    }
+}
+
+/// TSN 2 comes at 250 ms, 1 again at 300 ms, and 3 at 350 ms. As a duplicate of the first chunk, 1 does not count towards the delayed
+/// SACK, nor does it start SACK.Delay: 3 is the second packet; without 2 and 3 nothing more is owed.
+#[test]
+fn the_first_chunk_does_not_count_when_it_comes_again() {
+    for (others, last) in [(true, Some(350)), (false, None)] {
+        let mut bench = Bench::new(ruled("duplicate_sack", "besides"), 1);
+        bench.data(1, 984);
+        for (at, tsn) in [(250, 2), (300, 1), (350, 3)] {
+            bench.until(at_ms(at));
+            if others || tsn == 1 {
+                bench.data(tsn, 984);
+            }
+        }
+        bench.until(at_ms(900));
+        let times: Vec<u64> = bench.sacks().iter().map(|s| s.0).collect();
+        assert_eq!(times, [0, 300].into_iter().chain(last).collect::<Vec<_>>());
     }
 }
 
@@ -104,18 +124,27 @@ fn delayed_sack() {
     }
 }
 
-/// TSN 1 and 2 come in one packet, which is told of at once. It settles what is owed, or counts as the first of two packets.
+/// TSN 1 and 2 come in one packet, which is told of at once. It settles what is owed, or counts as the first of two packets; also
+/// if it fills the gap below TSN 3, which is told of at once.
 //= rfc9260#section-5.1
 #[test]
 fn the_first_packet_may_count_towards_the_next_sack() {
     for (choice, at) in [("settles", 300), ("besides", 100)] {
-        let mut bench = Bench::new(ruled("duplicate_sack", choice), 1);
-        let tag = bench.tag;
-        bench.hear_packet(0, tag, [chunk(1, 984), chunk(2, 100)]);
-        bench.until(at_ms(100));
-        bench.data(3, 984);
-        bench.until(at_ms(500));
-        let times: Vec<u64> = bench.sacks().iter().map(|s| s.0).collect();
-        assert_eq!(times, [0, at], "{choice}");
+        for gap in [false, true] {
+            let mut config = ruled("duplicate_sack", choice);
+            config.rules.choose("gap_filled", "delayed").expect("a rule");
+            let mut bench = Bench::new(config, 1);
+            let tag = bench.tag;
+            if gap {
+                bench.data(3, 984);
+            }
+            bench.hear_packet(0, tag, [chunk(1, 984), chunk(2, 100)]);
+            bench.until(at_ms(100));
+            bench.data(4 - u32::from(!gap), 984);
+            bench.until(at_ms(500));
+            let times: Vec<u64> = bench.sacks().iter().map(|s| s.0).collect();
+            let expected = [0].iter().filter(|_| gap).chain(&[0, at]).copied().collect::<Vec<_>>();
+            assert_eq!(times, expected, "{choice}, gap {gap}");
+        }
     }
 }
