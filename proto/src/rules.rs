@@ -421,8 +421,8 @@ choices {
         /// Acknowledgements of chunks that no other path has carried. After a retransmission on another path, the
         /// acknowledgement is ambiguous: it may belong to the other copy.
         Unambiguous = "unambiguous",
-        /// All but those of chunks that T3-rtx has marked and that have not been sent again yet; with
-        /// `pf_max_retrans` as `unambiguous`.
+        /// All but those of chunks that T3-rtx has marked and that have not been sent again yet. With `pf_max_retrans`
+        /// only those of chunks that were sent once, and Gap Ack Blocks also for others that T3-rtx has not marked.
         Unmarked = "unmarked",
     } = [Any, Any, Unambiguous, Unmarked];
 

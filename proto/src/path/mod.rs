@@ -180,6 +180,9 @@ pub(crate) struct SackResult {
     pub(crate) unambiguous: bool,
     /// Whether a chunk was acknowledged that T3-rtx had not marked, or that was sent again after it.
     pub(crate) awaited: bool,
+    /// Whether a chunk was acknowledged that ns-2's module takes as proof that a potentially failed path works. It was sent once, and
+    /// T3-rtx has not marked it; if a Gap Ack Block acknowledges it, one of the two is enough.
+    pub(crate) certain: bool,
     /// The lowest chunk that this SACK marked.
     pub(crate) marked: Option<Tsn>,
     /// Whether a retransmission that was sent after the last cut of the window was found lost (RACK).

@@ -372,13 +372,11 @@ pub(crate) fn revived(paths: &Paths, config: &Config) -> Option<PathId> {
 /// paths before its SACK arrives, and a dead path would be cleared again and again.
 //= rfc9260#section-8.2
 fn proves_path(tally: &SackResult, config: &Config) -> bool {
-    let rule = match config.pf_max_retrans {
-        None => config.rules.error_clearing,
-        Some(_) => ErrorClearing::Unambiguous,
-    };
-    match rule {
-        ErrorClearing::Any => tally.cumulative + tally.gap > 0,
-        ErrorClearing::Unambiguous => tally.unambiguous,
+    let may_fail = config.pf_max_retrans.is_some();
+    match config.rules.error_clearing {
+        ErrorClearing::Unmarked if may_fail => tally.certain,
         ErrorClearing::Unmarked => tally.awaited,
+        ErrorClearing::Any if !may_fail => tally.cumulative + tally.gap > 0,
+        ErrorClearing::Any | ErrorClearing::Unambiguous => tally.unambiguous,
     }
 }

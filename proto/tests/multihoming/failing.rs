@@ -256,3 +256,31 @@ fn heartbeats_of_a_failing_path_may_follow_each_timeout() {
         assert_eq!(sent, purposes, "{choice}");
     }
 }
+
+/// T3-rtx of path 0 expires, and TSN 1 goes again there, with TSN 2 if both fit a packet. An acknowledgement clears the failure. In era `ns2`
+/// the Cumulative TSN Ack clears it only for a chunk that was sent once and is not marked; a Gap Ack Block if one of the two is true.
+//= rfc9260#section-8.2
+#[test]
+fn acknowledgements_that_clear_a_failing_path() {
+    let cumulative = |tsn| (tsn, [].as_slice());
+    let gap = (0, [(2, 2)].as_slice());
+    for (name, size, (tsn, runs), clears) in [
+        ("rfc9260", FULL, cumulative(1), true),
+        ("ns2", FULL, cumulative(1), false),
+        ("ns2", FULL, cumulative(2), false),
+        ("ns2", FULL, gap, true),
+        ("ns2", 100, gap, true),
+    ] {
+        let mut config = era(name).with(|parameters| parameters.heartbeat_interval = None);
+        config.pf_max_retrans = Some(0);
+        config.timeout = PolicySpec::named("same");
+        config.rules.choose("failing_paths", "named").expect("a rule");
+        let mut bench = Bench::confirmed(config, 2, ms(0));
+        bench.send(2, size);
+        bench.pass(ms(1000));
+        assert_eq!(bench.view(0).state, PathState::PotentiallyFailed);
+        bench.sack(tsn, runs);
+        let state = if clears { PathState::Active } else { PathState::PotentiallyFailed };
+        assert_eq!(bench.view(0).state, state, "{name}, {size} B, {tsn} and {runs:?}");
+    }
+}

@@ -161,9 +161,9 @@ impl Outstanding {
             }
         }
         let (cumulative, lowest) = (size, Some(first));
-        let [moved, passed, unambiguous, awaited] = [true; 4];
+        let [moved, passed, unambiguous, awaited, certain] = [true; 5];
         let of = SackResult { flight_before, cumulative, lowest, moved, passed, ..SackResult::default() };
-        let result = SackResult { unambiguous, awaited, passed_point, earliest, rtt, ..of };
+        let result = SackResult { unambiguous, awaited, certain, passed_point, earliest, rtt, ..of };
         Some(PlainSack { path: id, result, user_bytes })
     }
 
@@ -292,6 +292,8 @@ fn acknowledge(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool
     }
     view.delivered += size;
     tally.unambiguous |= !sent.moved;
+    let (once, unmarked) = (sent.transmissions == 1, sent.state != ChunkState::Marked(Why::Timeout));
+    tally.certain |= if by_gap { once || unmarked } else { once && unmarked };
     tally.lowest = tally.lowest.or(Some(tsn));
     if by_gap {
         tally.gap += size;
