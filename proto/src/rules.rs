@@ -297,7 +297,8 @@ choices {
         /// Always, for new data.
         Always = "always",
         /// Only after a cumulative acknowledgement of a fast-retransmitted chunk, until the limit has kept a packet
-        /// back; retransmissions count too, also that of a timeout in the answer to the next SACK.
+        /// back; retransmissions count too, in the answer to the next SACK also those of a timeout and those that left other
+        /// chunks marked.
         WhenArmed = "when-armed",
         /// As `when-armed`, from the first such acknowledgement, also of a chunk sent again after a timeout, to
         /// the end.

@@ -60,8 +60,8 @@ struct BurstCount {
     packets: Vec<u32>,
     /// Whether marked chunks have left in this event.
     resent: bool,
-    /// Whether the event was answered, so that the next one starts a new count. The single packet of T3-rtx counts
-    /// for the next event, too.
+    /// Whether the event was answered, so that the next one starts a new count. With `when-armed` the single packet of T3-rtx counts
+    /// for the next event, too, and so does one that leaves while other chunks stay marked.
     ended: bool,
 }
 
@@ -302,7 +302,7 @@ impl Rights {
     /// The answer is complete. A right to one packet remains only while there are marked chunks. The right to send at
     /// all remains while nothing is in flight, because then no SACK will arrive to renew it.
     pub(super) fn settle(&mut self, marked: bool, nothing_in_flight: bool) {
-        self.burst.ended |= self.answering;
+        self.burst.ended |= self.answering && !(marked && self.burst.resent);
         self.answering &= !self.only_answers || nothing_in_flight;
         (self.resending, self.resuming, self.probe) = (false, false, None);
         self.paths.iter_mut().for_each(|path| path.granted = false);

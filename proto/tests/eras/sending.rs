@@ -138,6 +138,31 @@ fn burst_when_armed() {
     }
 }
 
+/// ns-2's burst is armed, and TSN `b` and `b + 1` are found lost by one SACK, which lets one packet go. The next SACK finds `b + 1`
+/// arrived: that packet counts in its burst too, so that three new packets follow. Without a limit there is room for seven.
+#[test]
+fn a_burst_goes_on_after_a_sack_that_leaves_chunks_marked() {
+    for (scope, new) in [(Burst::WhenArmed, 3), (Burst::Off, 7)] {
+        let mut config = era("ns2");
+        config.rules.burst = scope;
+        config.rules.set_number("missing_reports", 1).expect("a number");
+        let mut bench = Bench::confirmed(config, 1, ms(0));
+        let a = bench.grow_to(40_000);
+        bench.send(20, FULL);
+        bench.sack(a - 1, &[(a + 1, a + 1)]);
+        bench.sack(a + 19, &[]);
+        let b = a + 20;
+        bench.send(3, FULL);
+        bench.send(40, FULL);
+        bench.loads();
+        bench.sack(b - 1, &[(b + 2, b + 2)]);
+        let resent: Vec<_> = bench.loads().into_iter().map(|(.., tsns)| tsns).collect();
+        assert_eq!(resent, [[b]], "{scope:?}");
+        bench.sack(b - 1, &[(b + 1, b + 2)]);
+        assert_eq!(bench.loads().len(), new, "{scope:?}");
+    }
+}
+
 /// `resend_path`: 1 to 3 are lost on the first path, 4 on the second; each route names the other path. One event marks
 /// them all: 4 leaves on the first path, or waits for room on the second, where 1 to 3 went.
 #[test]
