@@ -35,7 +35,8 @@ choices {
         Off = "off",
         /// Yes; a SACK with a count of 0 counts as one packet.
         On = "on",
-        /// Yes; a SACK with a count of 0 counts as none, and a SACK sent by its timer has a count of 0 (as in ns-2's module).
+        /// Yes; a SACK with a count of 0 counts as none. That is the count of a SACK sent by its timer, and of each if `sack_every` is 1 (as
+        /// in ns-2's module).
         Literal = "literal",
     } = [Off];
 

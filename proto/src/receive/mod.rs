@@ -552,10 +552,18 @@ impl Receiver {
         self.sack_with(SmallVec::new(), config)
     }
 
+    /// The number of packets that this SACK acknowledges, for DAC.
+    fn sack_flags(&self, config: &Config) -> u8 {
+        match self.dac {
+            Dac::Literal if config.sack_every == 1 => 0,
+            _ => Sack::flags_of(self.schedule.packets()),
+        }
+    }
+
     /// The SACK with these gaps and no duplicate.
     #[inline(always)]
     fn sack_with(&mut self, gaps: SmallVec<[GapBlock; 4]>, config: &Config) -> Sack {
-        let flags = if self.dac == Dac::Off { 0 } else { Sack::flags_of(self.schedule.packets()) };
+        let flags = if self.dac == Dac::Off { 0 } else { self.sack_flags(config) };
         self.provision = (self.provision + self.due_gaps()).saturating_sub(gaps.len()).min(PROVISION);
         self.schedule.sent();
         self.take_turn();

@@ -347,3 +347,16 @@ fn decay_tie() {
         assert_eq!(bench.view(1).window, window, "{choice}");
     }
 }
+
+/// A SACK says that it acknowledges a packet; in ns-2's module it says so only if SACKs are delayed.
+#[test]
+fn a_literal_count_is_0_without_delayed_sacks() {
+    for (choice, every, packets) in [("on", 1, 1), ("literal", 1, 0), ("literal", 2, 2)] {
+        let mut config = cmt("ns2", "dac", choice);
+        config.sack_every = every;
+        let mut bench = Bench::confirmed(config, 2, ms(100));
+        (1..=every).for_each(|tsn| bench.data(tsn, FULL));
+        let told: Vec<u8> = bench.sacks().iter().map(|(_, sack)| sack.packets()).collect();
+        assert_eq!(told, [packets], "{choice}, every {every}");
+    }
+}
