@@ -11,7 +11,7 @@ array set p {
   policy 4 sfr 1 cuc 1 dac 1 pf 0 pfcwnd 2 lr1 0 lr2 0 lr3 0 rtxToAlt 1 trig 3
   rwnd 65536 ssthresh 65536 burst 1 delsack 1 hb 30 chunk 1468 seed 1 pmr 5 cpt -1 hbr -1
   down 0 down_at 10 up_at 1e9 stop 2000 trace list.tr
-  chunks 0 streams 1 unordered 0 sackdelay 0.2 cross ""
+  chunks 0 streams 1 unordered 0 sackdelay 0.2 minrto 1.0 cross ""
 }
 array set p $argv
 remove-all-packet-headers
@@ -68,7 +68,7 @@ set B [new $p(class)]; $ns multihome-attach-agent $r $B
 foreach x [list $A $B] {
   $x set initialRwnd_ $p(rwnd); $x set initialSsthresh_ $p(ssthresh)
   $x set useMaxBurst_ $p(burst); $x set useDelayedSacks_ $p(delsack)
-  $x set pathMaxRetrans_ $p(pmr); $x set heartbeatInterval_ $p(hb)
+  $x set pathMaxRetrans_ $p(pmr); $x set heartbeatInterval_ $p(hb); $x set minRto_ $p(minrto)
   $x set numOutStreams_ $p(streams); $x set unordered_ $p(unordered); $x set sackDelay_ $p(sackdelay)
   $x set changePrimaryThresh_ $p(cpt); $x set rtxToAlt_ $p(rtxToAlt); $x set dataChunkSize_ $p(chunk); $x set fastRtxTrigger_ $p(trig)
   if {$p(class) eq "Agent/SCTP/CMT"} {

@@ -81,5 +81,10 @@ fn era_ns2_sends_what_ns2_sends() {
 
 #[test]
 fn era_ns2_sends_what_ns2_sends_in_other_surroundings() {
-    compare("wide", 97, setting::wide);
+    compare("wide", 98, setting::wide);
+}
+
+#[test]
+fn era_ns2_sends_what_ns2_sends_in_narrow_settings() {
+    compare("narrow", 97, setting::narrow);
 }

@@ -95,10 +95,10 @@ fn document(setting: &Setting, first: Time, last: f64) -> String {
             format!("message_size = '{} B'\nstreams = {streams}\nunordered = {unordered}", size - 16)
         }
     };
-    let Setting { receive_buffer, ssthresh, path_max_retrans, missing_reports, .. } = setting;
+    let Setting { receive_buffer, ssthresh, path_max_retrans, missing_reports, rto_min_ms, .. } = setting;
     write!(
         text,
-        "[[flow]]\nname = 'f'\nfrom = 's'\nto = 'r'\n{send}\nstart = '500 ms'\n[flow.sctp]\nprimary = 'in1'\nreceive_buffer = '{receive_buffer} B'\nsend_buffer = '100 MB'\ninitial_ssthresh = '{ssthresh} B'\nheartbeat_interval = '5000 s'\npath_max_retrans = {path_max_retrans}\nassociation_max_retrans = 10\nmissing_reports = {missing_reports}\nburst = '{}'\nsack_every = {}\nsack_delay = '{} ms'\n",
+        "[[flow]]\nname = 'f'\nfrom = 's'\nto = 'r'\n{send}\nstart = '500 ms'\n[flow.sctp]\nprimary = 'in1'\nreceive_buffer = '{receive_buffer} B'\nsend_buffer = '100 MB'\ninitial_ssthresh = '{ssthresh} B'\nheartbeat_interval = '5000 s'\npath_max_retrans = {path_max_retrans}\nassociation_max_retrans = 10\nmissing_reports = {missing_reports}\nrto_min = '{rto_min_ms} ms'\nburst = '{}'\nsack_every = {}\nsack_delay = '{} ms'\n",
         match (setting.burst, &setting.class) {
             (false, _) => "off",
             (true, Class::One { .. }) => "when-armed",

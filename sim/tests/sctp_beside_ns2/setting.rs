@@ -68,6 +68,7 @@ pub(crate) struct Setting {
     pub(crate) load: Load,
     pub(crate) path_max_retrans: u64,
     pub(crate) missing_reports: u64,
+    pub(crate) rto_min_ms: u64,
     pub(crate) burst: bool,
     pub(crate) delayed: bool,
     pub(crate) sack_delay_ms: u64,
@@ -164,6 +165,7 @@ pub(crate) fn plain(number: u64) -> Setting {
         load: Load::Bytes(draw.pick(&[200_000, 500_000, 1_045_440])),
         path_max_retrans: draw.pick(&[0, 2, 5, 5]),
         missing_reports: draw.pick(&[3, 3, 4]),
+        rto_min_ms: 1000,
         burst: draw.pick(&[false, true, true, true]),
         delayed: draw.pick(&[false, true, true, true]),
         sack_delay_ms: 200,
@@ -222,11 +224,47 @@ pub(crate) fn wide(number: u64) -> Setting {
         load,
         path_max_retrans: draw.pick(if cmt { &[3, 5] } else { &[0, 1, 2, 5] }),
         missing_reports: draw.pick(&[3, 3, 4]),
+        rto_min_ms: 1000,
         burst: !draw.one_in(4),
         delayed: cmt || !draw.one_in(4),
         sack_delay_ms: draw.pick(&[200, 200, 100, 40]),
         outage: fails.then_some(Outage { path, begin_ms, end_ms: begin_ms + length }),
         cross: crossed.then_some(cross),
         links,
+    }
+}
+
+/// Small receive buffers, short timeouts, potentially failed paths, and SACKs for each packet also with `dac`.
+pub(crate) fn narrow(number: u64) -> Setting {
+    let mut draw = Draws::of(format!("narrow {number}"));
+    let mut links = vec![draw.link(&[10_000_003, 2_000_001, 384_000, 100_000], &[0, 20, 50, 100])];
+    for _ in 1..draw.pick(&[1, 2, 2, 3]) {
+        links.push(draw.link(&[10_000_001, 2_000_002, 384_000, 100_000], &[0, 10, 50]));
+    }
+    let class = match links.len() > 1 && draw.one_in(2) {
+        true => Class::Cmt {
+            policy: draw.pick(&[0, 2, 3]),
+            sfr: !draw.one_in(4),
+            cuc: !draw.one_in(4),
+            dac: !draw.one_in(3),
+            pf: !draw.one_in(3),
+        },
+        false => Class::One { class: draw.pick(&[0, 0, 0, 2]), policy: draw.below(3) as usize },
+    };
+    let cmt = matches!(class, Class::Cmt { .. });
+    Setting {
+        class,
+        links,
+        receive_buffer: draw.pick(&[1500, 3000, 6000, 9000, 20_000]),
+        ssthresh: draw.pick(&[6000, 20_000, 65_536]),
+        load: Load::Bytes(draw.pick(&[50_000, 100_000, 200_000])),
+        path_max_retrans: draw.pick(if cmt { &[3, 5] } else { &[0, 1, 2, 5] }),
+        missing_reports: draw.pick(&[1, 2, 3]),
+        rto_min_ms: draw.pick(&[200, 300, 500, 1000]),
+        burst: !draw.one_in(4),
+        delayed: !draw.one_in(4),
+        sack_delay_ms: draw.pick(&[210, 110, 40]),
+        outage: None,
+        cross: None,
     }
 }

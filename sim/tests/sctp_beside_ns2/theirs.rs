@@ -102,6 +102,7 @@ pub(crate) fn theirs(setting: &Setting, trace: &Path) -> Sent {
         ("burst", flag(setting.burst)),
         ("delsack", flag(setting.delayed)),
         ("sackdelay", (setting.sack_delay_ms as f64 / 1e3).to_string()),
+        ("minrto", (setting.rto_min_ms as f64 / 1e3).to_string()),
         ("chunk", setting.chunk().to_string()),
         ("hb", "5000".to_owned()),
         ("hbr", "0".to_owned()),
