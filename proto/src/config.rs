@@ -247,6 +247,7 @@ impl Config {
             _ if self.addresses.is_empty() => bad("addresses", "at least one local address is needed"),
             _ if self.port == 0 => bad("port", "must not be zero"),
             _ if self.rto_min.is_zero() => bad("rto_min", "must not be zero"),
+            _ if self.max_init_timeout == Some(Duration::ZERO) => bad("max_init_timeout", "must not be zero"),
             _ if self.sack_delay > Duration::from_millis(500) => {
                 bad("sack_delay", "must not exceed 500 ms (RFC 9260 section 6.2)")
             }

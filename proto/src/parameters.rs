@@ -41,7 +41,7 @@ pub struct Parameters {
     pub heartbeat_jitter: bool,
     /// HB.Max.Burst: the largest number of heartbeats that leave at once.
     pub heartbeat_max_burst: u32,
-    /// SACK.Delay; at most 500 ms.
+    /// SACK.Delay; at most 500 ms. Zero disables the delay.
     pub sack_delay: Duration,
     /// The number of packets after which a SACK is sent at the latest; 1 disables the delay.
     pub sack_every: u32,

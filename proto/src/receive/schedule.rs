@@ -155,6 +155,10 @@ impl Receiver {
         // The first packet after a SACK starts the timer, also if that SACK has left it running.
         if counted && (self.schedule.deadline == Time::NEVER || self.schedule.packets == 1) {
             self.schedule.deadline = now + config.sack_delay;
+            if config.sack_delay.is_zero() {
+                cold_path();
+                self.schedule.owe();
+            }
         }
         self.take_turn();
     }

@@ -71,6 +71,17 @@ fn delay_and_count_are_parameters() {
     assert_eq!(sacks(&mut bench), [(100, 5, vec![], vec![])]);
 }
 
+/// Without a delay, each packet is acknowledged when it comes, and nothing waits for a time that is over.
+//= rfc9260#section-6.2
+#[test]
+fn no_delay_is_at_once() {
+    let mut bench = Bench::new(later().with(|parameters| parameters.sack_delay = ms(0)), 1);
+    bench.data(1, 100);
+    assert_eq!(sacks(&mut bench), [(0, 1, vec![], vec![])]);
+    bench.data(2, 100);
+    assert_eq!(sacks(&mut bench), [(0, 2, vec![], vec![])]);
+}
+
 /// While there is a gap, every packet is answered at once (§6.7, §7.2.4), and so is the one that closes it
 /// (§6.2, by RFC 5681 §4.2).
 //= rfc9260#section-6.7

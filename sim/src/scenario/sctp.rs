@@ -247,7 +247,7 @@ pub(super) const KEYS: &[Key<Parameters>] = &[
         name: "sack_delay",
         takes: "duration",
         default: Default::Value("\"200 ms\""),
-        doc: "SACK.Delay; at most 500 ms (§6.2).",
+        doc: "SACK.Delay; at most 500 ms (§6.2). Zero disables delayed SACKs.",
         read: |sctp, at| at.duration().map(|delay| sctp.config.sack_delay = delay),
     },
     Key {
