@@ -130,6 +130,7 @@ impl Association {
         self.paths.go_from(id, local);
         self.paths.begin_congestion(id, &self.config, &self.window);
         self.paths.view_mut(id).rto = self.config.rto_initial;
+        self.paths.note_rto(id, now, None, &mut self.notes);
         self.paths.ask(id);
         if others && self.paths.view(id).confirmed() {
             self.evacuate(id, now);

@@ -36,6 +36,7 @@ impl Association {
             let measured = view.srtt.is_some() || view.errors > 0;
             let rto = if measured { view.rto } else { self.config.rto_initial };
             view.rto = rto.clamp(self.config.rto_min, self.config.rto_max);
+            self.paths.note_rto(id, now, None, &mut self.notes);
         }
         if self.config.mtu != mtu {
             self.paths.mtu_changed(now, &self.config);

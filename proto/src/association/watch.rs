@@ -115,6 +115,7 @@ impl Association {
     pub(crate) fn control_unanswered(&mut self, id: PathId, now: Time) {
         let limits = self.paths.limits;
         self.paths.view_mut(id).back_off(limits);
+        self.paths.note_rto(id, now, None, &mut self.notes);
         self.path_error(id, Unanswered::Control, now);
     }
 
@@ -401,10 +402,13 @@ impl Association {
         }
         let late = resend.path;
         self.paths.view_mut(late).back_off(limits);
+        self.paths.note_rto(late, now, None, &mut self.notes);
         let next = self.next_to_ask(late).unwrap_or(late);
         let rto = self.paths.view(late).rto;
-        let view = self.paths.view_mut(next);
-        view.rto = view.rto.max(rto);
+        if self.paths.view(next).rto < rto {
+            self.paths.view_mut(next).rto = rto;
+            self.paths.note_rto(next, now, None, &mut self.notes);
+        }
         self.ask_again_on(next);
     }
 

@@ -196,6 +196,18 @@ fn nobody_answers_the_shutdown() {
     assert_eq!(bench.events.last(), Some(&(at_ms(300_000), Event::Lost(LostReason::TooManyErrors))));
 }
 
+/// T2 doubles the RTO of its path. The average counts it: 1 s for one second, then 2 s for two.
+//= rfc9260#section-9.2
+#[test]
+fn the_average_rto_counts_t2() {
+    let mut bench = Bench::new(era("rfc9260"), 1);
+    bench.end.shutdown(bench.now, bench.id);
+    bench.drain();
+    bench.until(at_ms(2999));
+    let path = &bench.end.paths(bench.id)[0];
+    assert_eq!(path.rto_average.mean(at_ms(3000)).as_millis(), 1666);
+}
+
 /// A peer that is heard may have much left to send: its packets clear the count. They do not restart T2, unless
 /// they have DATA: else a lost SHUTDOWN would wait for ever for a peer with heartbeats.
 ///
