@@ -108,7 +108,8 @@ pub enum NewError {
 /// Checks the configuration with these policies.
 fn checked(config: Config, policies: &Policies) -> Result<Config, NewError> {
     config.check()?;
-    for route in [&config.new_data, &config.fast, &config.timeout] {
+    policies.new_data_route(&config.new_data, &config)?;
+    for route in [&config.fast, &config.timeout] {
         policies.route(route, &config)?;
     }
     policies.window(&config.window, &config).map(drop)?;

@@ -146,6 +146,15 @@ impl Policies {
         (row.make)(spec, config)
     }
 
+    /// The same for new data. A route that chooses paths for retransmissions only is refused.
+    pub fn new_data_route(&self, spec: &PolicySpec, config: &Config) -> Result<Box<dyn Route>, PolicyError> {
+        let route = self.route(spec, config)?;
+        match route.takes_new_data() {
+            true => Ok(route),
+            false => Err(spec.refuse("it chooses paths for retransmissions, not for new data")),
+        }
+    }
+
     /// A maker of windows for `spec`; it makes one window for each path.
     pub fn window(&self, spec: &PolicySpec, config: &Config) -> Result<window::MakePath, PolicyError> {
         let row = self.windows.get(spec.name.as_str()).ok_or_else(|| unknown(spec, self.window_names()))?;

@@ -17,7 +17,7 @@ pub(super) struct Routes {
 
 impl Routes {
     pub(super) fn new(config: &Config, policies: &Policies) -> Result<Self, PolicyError> {
-        let new = policies.route(&config.new_data, config)?;
+        let new = policies.new_data_route(&config.new_data, config)?;
         let fast = policies.route(&config.fast, config)?;
         let timeout = policies.route(&config.timeout, config)?;
         let hear_sacks = new.hears_sacks() || fast.hears_sacks() || timeout.hears_sacks();

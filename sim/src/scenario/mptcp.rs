@@ -234,7 +234,7 @@ pub(super) fn mptcp(at: &At<'_>, policies: &Policies) -> Result<Mptcp> {
     tcp::check(&mptcp.tcp, at, policies)?;
     read_known(&mut mptcp, at, KEYS)?;
     let names: Vec<_> = policies.route_names().collect();
-    let made = policies.route(&mptcp.new_data, &Config::default());
+    let made = policies.new_data_route(&mptcp.new_data, &Config::default());
     made.map(drop).map_err(|error| bad_policy(at, "new", "route", &mptcp.new_data, &error, &names))?;
     Ok(mptcp)
 }

@@ -61,7 +61,7 @@ pub(super) const KEYS: &[Key<Parameters>] = &[
         name: "new",
         takes: "route",
         default: Default::Value("\"primary\""),
-        doc: "The route of new data.",
+        doc: "The route of new data. `same`, `alternate`, `timeout-alternate` and `adaptive` choose paths for retransmissions only.",
         read: |sctp, at| at.policy().map(|spec| sctp.config.new_data = spec),
     },
     Key {
@@ -531,8 +531,10 @@ fn as_written(choices: &[&str]) -> String {
 fn check_policies(config: &Config, at: &At<'_>, policies: &Policies) -> Result<()> {
     let routes: Vec<_> = policies.route_names().collect();
     let windows: Vec<_> = policies.window_names().collect();
-    for (key, spec) in [("new", &config.new_data), ("fast", &config.fast), ("timeout", &config.timeout)] {
-        let key = if at.get(key).is_none() && key != "new" { "retransmit" } else { key };
+    let new = policies.new_data_route(&config.new_data, config);
+    new.map_err(|e| bad_policy(at, "new", "route", &config.new_data, &e, &routes))?;
+    for (key, spec) in [("fast", &config.fast), ("timeout", &config.timeout)] {
+        let key = if at.get(key).is_none() { "retransmit" } else { key };
         policies.route(spec, config).map_err(|e| bad_policy(at, key, "route", spec, &e, &routes))?;
     }
     policies

@@ -235,7 +235,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("flow.f.sctp.era", "rfc2960"),
     ("flow.f.sctp.primary", "l"),
     ("flow.f.sctp.pairs", "all"),
-    ("flow.f.sctp.new", "{ name = 'same' }"),
+    ("flow.f.sctp.new", "{ name = 'ecf' }"),
     ("flow.f.sctp.retransmit", "timeout-alternate"),
     ("flow.f.sctp.fast", "alternate"),
     ("flow.f.sctp.timeout", "same"),

@@ -122,6 +122,10 @@ impl Route for Adaptive {
         false
     }
 
+    fn takes_new_data(&self) -> bool {
+        false
+    }
+
     fn needs(&self) -> Needs {
         let told = self.rates.is_some() && self.round_trips.is_some() && self.queues.is_some();
         if told { Needs::NONE } else { Needs::ALL }

@@ -23,4 +23,8 @@ impl Route for Alternate {
     fn hears_sacks(&self) -> bool {
         false
     }
+
+    fn takes_new_data(&self) -> bool {
+        false
+    }
 }

@@ -18,11 +18,16 @@ pub(in crate::policy) fn make(spec: &PolicySpec, _: &Config) -> Result<Box<dyn R
 impl Route for Asap {
     fn choose(&self, ask: &Ask, paths: &[PathView]) -> Choice {
         let open = paths.iter().filter(|path| path.carries() && path.room > 0);
-        let Some(last) = ask.last else { return Choice::Wait };
-        let chosen = best(ask.tie, open, |_, _| Ordering::Equal).map(|path| path.id);
-        // If no path has room, the path that carried the chunk last is named.
-        let same = || paths.iter().find(|path| path.id == last && path.carries()).map(|path| path.id);
-        Choice::Send(chosen.or_else(same).unwrap_or_else(|| instead_of(last, paths)))
+        if let Some(path) = best(ask.tie, open, |_, _| Ordering::Equal) {
+            return Choice::Send(path.id);
+        }
+        // If no path has room, the path that carried the chunk last is named, and for new data any path.
+        let carries = |path: &&PathView| path.carries() && ask.last.is_none_or(|last| path.id == last);
+        match (paths.iter().find(carries), ask.last) {
+            (Some(path), _) => Choice::Send(path.id),
+            (None, Some(last)) => Choice::Send(instead_of(last, paths)),
+            (None, None) => Choice::Wait,
+        }
     }
 
     fn hears_sacks(&self) -> bool {

@@ -44,6 +44,10 @@ pub trait Route: CloneRoute + Debug + Send {
     fn hears_sacks(&self) -> bool {
         true
     }
+    /// Whether it can choose a path for new data. A route that starts from the path that carried a chunk last cannot.
+    fn takes_new_data(&self) -> bool {
+        true
+    }
     /// This path lost data.
     fn lost(&mut self, _path: PathId, _loss: Loss) {}
     /// What it wants to know of every path: then [`PathView::estimates`] has it.
@@ -291,6 +295,19 @@ mod tests {
             Choice::Send(PathId(1)),
             "the only one with room"
         );
+    }
+
+    /// A route that starts from the path that carried a chunk last would never send new data.
+    #[test]
+    fn routes_for_retransmissions_are_no_routes_for_new_data() {
+        let (policies, config) = (crate::Policies::default(), crate::Config::default());
+        let new = Ask { why: Why::New, last: None, transmissions: 0, ..ask() };
+        for name in policies.route_names() {
+            let spec = crate::policy::PolicySpec::named(name);
+            let sends = named(name).choose(&new, &[path(0), path(1)]) != Choice::Wait;
+            assert_eq!(policies.new_data_route(&spec, &config).is_ok(), sends, "{name}");
+        }
+        assert!(named("rtx-asap").takes_new_data() && !named("same").takes_new_data());
     }
 
     #[test]

@@ -26,4 +26,8 @@ impl Route for Same {
     fn hears_sacks(&self) -> bool {
         false
     }
+
+    fn takes_new_data(&self) -> bool {
+        false
+    }
 }

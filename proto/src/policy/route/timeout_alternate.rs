@@ -31,4 +31,8 @@ impl Route for TimeoutAlternate {
     fn hears_sacks(&self) -> bool {
         false
     }
+
+    fn takes_new_data(&self) -> bool {
+        false
+    }
 }

@@ -100,7 +100,9 @@ pub(crate) fn check(site: &Site<'_>, mptcp: &Mptcp, policies: &Policies) -> Resu
         }
         () => {
             let policy = |key, error| RunError::Policy { flow: site.flow.name.clone(), key, error };
-            policies.route(&config.new_data, &Config::default()).map_err(|error| policy("new", error))?;
+            policies
+                .new_data_route(&config.new_data, &Config::default())
+                .map_err(|error| policy("new", error))?;
             tcp::window_policy(site, &config.tcp, policies).map(drop)
         }
     }
@@ -139,7 +141,7 @@ fn connection(
     let keys = Keys { own: key("client"), other: key("server") };
     let keys = if is_client { keys } else { keys.turned() };
     let policy = |error| RunError::Policy { flow: name.clone(), key: "new", error };
-    let route = policies.route(&config.new_data, &Config::default()).map_err(policy)?;
+    let route = policies.new_data_route(&config.new_data, &Config::default()).map_err(policy)?;
     let window = tcp::window_policy(site, &config.tcp, policies)?;
     let plain = !is_client && !config.server_multipath;
     let side = if is_client { "client" } else { "server" };

@@ -101,9 +101,9 @@ pub(crate) fn check(site: &Site<'_>, sctp: &Sctp, policies: &Policies) -> Result
         config.check().map_err(|error| refused(flow, error.into()))?;
         let policy = |key, error| RunError::Policy { flow: flow.name.clone(), key, error };
         policies.window(&config.window, &config).map(drop).map_err(|error| policy("window", error))?;
-        for (key, spec) in
-            [("new_data", &config.new_data), ("fast", &config.fast), ("timeout", &config.timeout)]
-        {
+        let new = policies.new_data_route(&config.new_data, &config);
+        new.map_err(|error: PolicyError| policy("new_data", error))?;
+        for (key, spec) in [("fast", &config.fast), ("timeout", &config.timeout)] {
             policies.route(spec, &config).map_err(|error: PolicyError| policy(key, error))?;
         }
     }
