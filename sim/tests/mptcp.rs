@@ -174,6 +174,14 @@ fn a_server_without_multipath_gets_plain_tcp() {
     let text = flow("", &[(10, 10, QUEUE), (10, 20, QUEUE)], "send = '1 MB'", "server_multipath = false");
     let flow = result(&text).flows.remove(0);
     assert_eq!((flow.delivered, flow.outcome, flow.paths[1].chunks), (1_000_000, "closed", 0));
+    let states: Vec<_> = flow.paths.iter().map(|path| path.state).collect();
+    assert_eq!(states, ["active", "unconfirmed"]);
+    assert!((0.3..0.9).contains(&flow.blocked.cwnd), "of 0.9 s: {:?}", flow.blocked);
+    let slow = text.replace("send = '1 MB'", "send = '1 MB'\nread = '1 Mbit/s'");
+    let slow = slow.replace("server_multipath", "receive_buffer = '64 KiB'\nserver_multipath");
+    let flow = result(&slow).flows.remove(0);
+    let full = flow.blocked.peer_window + flow.blocked.send_buffer;
+    assert!(full > 6.0 && (flow.paths[0].blocks - full).abs() < 1e-9, "of 8 s: {:?}", flow.blocked);
 }
 
 #[test]

@@ -143,7 +143,12 @@ impl Connection {
         if self.plain && path > 0 {
             return PathState::Unconfirmed;
         }
-        self.subflows[path].state(self.config.pf_max_retrans)
+        self.subflows[path].state(self.most_timeouts())
+    }
+
+    /// The number of consecutive timeouts after which new data avoids a subflow. After a fallback there is no other.
+    fn most_timeouts(&self) -> Option<u32> {
+        self.config.pf_max_retrans.filter(|_| !self.plain)
     }
 
     /// Whether nothing was received or sent yet.
@@ -207,7 +212,7 @@ impl Connection {
 
     /// Converts the notes of a subflow to the byte numbers of the connection.
     #[inline(always)]
-    fn translate_notes(&mut self, path: usize) {
+    pub(super) fn translate_notes(&mut self, path: usize) {
         if self.details.is_some() {
             self.translate(path);
         }
@@ -215,15 +220,17 @@ impl Connection {
 
     #[cold]
     fn translate(&mut self, path: usize) {
+        let most = self.most_timeouts();
         let Some(details) = &mut self.details else { return };
         let subflow = &mut self.subflows[path];
         for (at, note) in subflow.tcp.take_notes() {
             let number =
                 |sequence| subflow.mapping(sequence).map(|mapped| mapped.data + (sequence - mapped.offset));
             let detail = match note {
-                _ if self.plain => tcp::told(note),
                 // The connection records these itself.
-                TcpNote::PeerWindow { .. } | TcpNote::Acked { .. } | TcpNote::Blocked(_) => continue,
+                TcpNote::Blocked(_) => continue,
+                _ if self.plain => tcp::told(note),
+                TcpNote::PeerWindow { .. } | TcpNote::Acked { .. } => continue,
                 TcpNote::Sent { sequence, size, why } => {
                     let Some(mapped) = subflow.mapping(sequence) else { continue };
                     let data = mapped.data + (sequence - mapped.offset);
@@ -237,7 +244,7 @@ impl Connection {
             };
             details.push((at, Some(PathId(path as u16)), detail));
         }
-        let state = subflow.state(self.config.pf_max_retrans);
+        let state = subflow.state(most);
         if state != subflow.told {
             subflow.told = state;
             let at = details.last().map_or(Time::ZERO, |detail| detail.0);
@@ -440,17 +447,6 @@ impl Connection {
     fn wait(&mut self, next: Time) -> Option<Time> {
         self.quiet_until = self.wakes_with(next);
         Some(self.quiet_until)
-    }
-
-    fn poll_plain(&mut self, now: Time) -> ConnectionOutput {
-        let said = self.subflows[0].tcp.poll(now);
-        self.translate_notes(0);
-        match said {
-            tcp::Output::Transmit(packet, why) => {
-                ConnectionOutput::Transmit(0, packet, tcp::reason(why, PathId(0)))
-            }
-            tcp::Output::Wait(until) => ConnectionOutput::Wait(until),
-        }
     }
 
     /// Sends new data, or data that another subflow has carried, if any may leave now.

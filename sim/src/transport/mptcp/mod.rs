@@ -17,6 +17,7 @@ mod blocked;
 mod build;
 mod config;
 mod connection;
+mod fallback;
 mod keys;
 mod option;
 mod pieces;

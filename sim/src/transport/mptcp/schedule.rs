@@ -264,6 +264,11 @@ impl Connection {
             true => self.buffer_full().then_some(Blocked::SendBuffer),
             false => self.turn.found,
         };
+        self.blocked_by(now, cause);
+    }
+
+    /// From now on data waits for this cause.
+    pub(super) fn blocked_by(&mut self, now: Time, cause: Option<Blocked>) {
         let buffer = matches!(cause, Some(Blocked::PeerWindow | Blocked::SendBuffer));
         let by = buffer.then(|| self.pieces.lowest().map_or(0, |piece| piece.path));
         if let Some(changed) = self.blocked.set(now, cause, by) {

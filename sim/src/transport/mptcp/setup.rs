@@ -82,16 +82,6 @@ impl Connection {
         }
     }
 
-    fn fall_back(&mut self) {
-        self.plain = true;
-        let tcp = &mut self.subflows[0].tcp;
-        tcp.own_buffer();
-        tcp.write(self.written);
-        if self.closing {
-            tcp.close();
-        }
-    }
-
     /// Continues the handshake after the subflow has processed the segment.
     pub(super) fn greeted(&mut self, now: Time, path: usize, segment: &Segment) {
         let subflow = &mut self.subflows[path];

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use anabranch_proto::control::window::{Loss, MakePath, Reno, Sibling, Start};
-use anabranch_proto::{Duration, PathView, Time};
+use anabranch_proto::{Blocked, Duration, PathView, Time};
 
 use super::config::{RecoveryKind, TcpConfig};
 use super::flight::Counts;
@@ -401,6 +401,11 @@ impl Connection {
     /// The window in bytes that a segment without SYN advertises.
     pub(crate) fn window_of(&self, segment: &Segment) -> u64 {
         u64::from(segment.window) << self.remote_scale
+    }
+
+    /// Why user data waits, if it does, after a poll that returned nothing.
+    pub(crate) fn waits_for(&self) -> Option<Blocked> {
+        self.sender.waits_for()
     }
 
     /// The highest offset that a window allows for this connection alone.

@@ -187,16 +187,20 @@ impl Sender {
 
     /// Nothing leaves. Tells observers why user data waits.
     fn note_blocked(&mut self, now: Time) {
-        let flight = &mut self.flight;
-        if !flight.has_notes() {
+        if !self.flight.has_notes() {
             return;
         }
-        let waiting = flight.new_data().filter(|(length, _)| *length > 0);
-        let by = waiting.map(|data| if flight.admits(data) { Blocked::Window } else { Blocked::PeerWindow });
+        let by = self.waits_for();
         if by != self.blocked {
             self.blocked = by;
-            flight.note(now, || TcpNote::Blocked(by));
+            self.flight.note(now, || TcpNote::Blocked(by));
         }
+    }
+
+    /// Why user data waits, if it does, while nothing leaves.
+    pub(super) fn waits_for(&self) -> Option<Blocked> {
+        let waiting = self.flight.new_data().filter(|(length, _)| *length > 0)?;
+        Some(if self.flight.admits(waiting) { Blocked::Window } else { Blocked::PeerWindow })
     }
 
     /// Sends this. The window was asked before.
