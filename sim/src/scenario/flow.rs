@@ -1,6 +1,6 @@
 //! `[[flow]]`.
 
-use anabranch_proto::{Config, Pairs, Policies, Reliability};
+use anabranch_proto::{Config, Duration, Pairs, Policies, Reliability};
 
 use super::at::{At, Result};
 use super::cross::{both_times, spacing, times, uniform};
@@ -349,8 +349,7 @@ fn reliability(at: &At<'_>) -> Result<Reliability> {
         [only] => match only.key.as_str() {
             "lifetime" => {
                 let value = at.get("lifetime").ok_or_else(|| at.error("a lifetime"))?;
-                let millis = u32::try_from(value.duration()?.as_millis());
-                millis.map(Reliability::Lifetime).map_err(|_| value.error("this is more than 49 days"))
+                lifetime(&value).map(Reliability::Lifetime)
             }
             "retransmissions" => {
                 let value = at.get("retransmissions").ok_or_else(|| at.error("a count"))?;
@@ -363,6 +362,22 @@ fn reliability(at: &At<'_>) -> Result<Reliability> {
             _ => Err(at.no_such_key(only).hint("`lifetime`, `retransmissions` or `priority`")),
         },
         _ => Err(at.error("one of `lifetime`, `retransmissions` and `priority`")),
+    }
+}
+
+/// A lifetime in milliseconds. It is not zero: an application that sends as fast as it can would replace each abandoned message at
+/// once, without end.
+fn lifetime(at: &At<'_>) -> Result<u32> {
+    let lifetime = at.duration()?;
+    let millis = u32::try_from(lifetime.as_millis()).map_err(|_| at.error("this is more than 49 days"))?;
+    match millis {
+        _ if Duration::from_millis(millis.into()) != lifetime => {
+            Err(at.error("a lifetime is a whole number of milliseconds (RFC 6458 section 5.3.7)"))
+        }
+        0 => Err(at.error("a lifetime cannot be zero").hint(
+            "`{ retransmissions = 0 }` abandons what was sent once; the shortest lifetime is \"1 ms\"",
+        )),
+        millis => Ok(millis),
     }
 }
 
