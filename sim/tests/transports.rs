@@ -205,3 +205,35 @@ fn a_path_that_was_never_used_is_measured_without_a_window() {
     let windows: Vec<_> = paths.iter().map(|path| (path.name.as_str(), path.mean_cwnd.is_some())).collect();
     assert_eq!(windows, [("first", true), ("second", false)]);
 }
+
+/// A flow that is over is not changed by another that goes on: its path had the mean RTO that it has when it is alone.
+#[test]
+fn a_path_ends_with_its_flow() {
+    let text = "\
+[[link]]
+name = 'short'
+between = ['a', 'b']
+rate = '5 Mbit/s'
+delay = '30 ms'
+[[link]]
+name = 'long'
+between = ['c', 'd']
+rate = '5 Mbit/s'
+[[flow]]
+name = 'file'
+from = 'a'
+to = 'b'
+send = '200 kB'
+[flow.sctp]
+rto_min = '300 ms'
+";
+    let beside = "[[flow]]\nname = 'voice'\nprotocol = 'udp'\nfrom = 'c'\nto = 'd'\nsend = '100 kB'\nrate = '20 kbit/s'\nmessage_size = '500 B'\n";
+    let file = |text: &str| {
+        let result = run(&scenario_of(text, &[]).unwrap(), RunOptions::default()).unwrap();
+        (result.ended, flow(&result, "file").clone())
+    };
+    let (alone, with) = (file(text), file(&format!("{text}{beside}")));
+    assert!(alone.0 < 1.0 && with.0 > 39.0, "{} and {} s", alone.0, with.0);
+    assert_eq!(alone.1, with.1);
+    assert!(alone.1.paths[0].mean_rto > Some(0.35), "1 s before the first measurement");
+}

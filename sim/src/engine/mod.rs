@@ -85,6 +85,8 @@ pub(crate) struct Engine<'a, A, M = Channel<Frame>> {
     /// By agent: the time of its entry in the agenda, or `NEVER`.
     timers: Vec<Time>,
     flows: Vec<FlowParts>,
+    /// By flow: when it was over.
+    over: Vec<Time>,
     /// By agent: its flow.
     flow_of: Vec<usize>,
     /// The number of flows that the run waits for.
@@ -146,6 +148,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
             routes,
             agents,
             unfinished: flows.iter().filter(|flow| flow.awaited).count(),
+            over: vec![Time::NEVER; flows.len()],
             flows,
             flow_of,
             sent: 0,
@@ -297,6 +300,11 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         self.outages.iter().flat_map(|outages| outages.all())
     }
 
+    /// When a flow was over; now, if it is not.
+    pub(crate) fn over(&self, flow: usize) -> Time {
+        self.over[flow].min(self.now)
+    }
+
     /// A flow's agents and routes.
     pub(crate) fn flow(&self, flow: usize) -> &FlowParts {
         &self.flows[flow]
@@ -441,11 +449,11 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
 
     /// A flow is over when all its agents are done.
     fn settle(&mut self, flow: usize) {
-        let FlowParts { agents, awaited, .. } = &mut self.flows[flow];
+        let FlowParts { agents, awaited, .. } = &self.flows[flow];
         let busy = |agent: &A| agent.stage() == Stage::Busy;
-        if *awaited && !self.agents[agents.clone()].iter().any(busy) {
-            *awaited = false;
-            self.unfinished -= 1;
+        if self.over[flow] == Time::NEVER && !self.agents[agents.clone()].iter().any(busy) {
+            self.over[flow] = self.now;
+            self.unfinished -= usize::from(*awaited);
         }
     }
 

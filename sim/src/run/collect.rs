@@ -100,7 +100,7 @@ struct Part<'p, 'o> {
 impl Part<'_, '_> {
     /// A flow over the whole run.
     fn flow(&self, number: usize, ends: &[End]) -> FlowResult {
-        let (site, now) = (&self.plan.flows[number], self.engine.now());
+        let site = &self.plan.flows[number];
         let (start, sink) = (site.start(), sink(ends));
         let mut result = FlowResult {
             name: site.flow.name.clone(),
@@ -121,7 +121,7 @@ impl Part<'_, '_> {
             .filter(|missing| *missing > 0);
         result.latency = sink.latency();
         result.outages = self.outages(number);
-        transport::complete(ends, now, &mut result);
+        transport::complete(ends, self.engine.over(number), &mut result);
         result
     }
 
