@@ -250,6 +250,14 @@ impl<'d> At<'d> {
     /// Bit/s; not zero.
     pub fn rate(&self) -> Result<u64> {
         match self.quantity(&units::RATE)? {
+            0 => Err(self.error("a rate cannot be zero")),
+            rate => Ok(rate),
+        }
+    }
+
+    /// The rate of a link in bit/s; not zero.
+    pub fn link_rate(&self) -> Result<u64> {
+        match self.quantity(&units::RATE)? {
             0 => Err(self.error("a rate cannot be zero").hint("a link is switched off by `up = false`")),
             rate => Ok(rate),
         }

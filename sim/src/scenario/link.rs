@@ -237,7 +237,7 @@ pub(super) const CHANGE_KEYS: &[Key<Change>] = &[
         takes: "rate, or `[forward, backward]`",
         default: Default::Text("as before"),
         doc: "The new rate, for packets whose transmission begins after the change.",
-        read: |change, at| at.pair(At::rate).map(|rate| change.rate = Some(rate)),
+        read: |change, at| at.pair(At::link_rate).map(|rate| change.rate = Some(rate)),
     },
     Key {
         name: "delay",

@@ -321,7 +321,7 @@ const FORMS: &str = "write \"10 Mbit/s\", { trace = \"lte.up\" } or { trace = \"
 
 /// A rate, or a trace and its mean rate.
 pub(super) fn rate(at: &At<'_>) -> Result<(u64, Option<TracedRate>)> {
-    let Ok(entries) = at.entries() else { return Ok((at.rate()?, None)) };
+    let Ok(entries) = at.entries() else { return Ok((at.link_rate()?, None)) };
     const KEYS: [&str; 5] = ["trace", "opportunities", "samples", "interpolation", "offset"];
     if let Some(entry) = entries.iter().find(|entry| !KEYS.contains(&entry.key.as_str())) {
         return Err(at.no_such_key(entry).hint(FORMS));
