@@ -472,6 +472,23 @@ fn a_capture_is_explained_packet_by_packet() {
     );
 }
 
+/// A slow reader keeps its buffer full all the time, and lets a packet out with each SACK. Such a packet has waited since the one
+/// before it, not since the buffer was full for the first time.
+#[test]
+fn new_data_has_waited_since_new_data_left() {
+    let directory = TempDir::new().unwrap();
+    let capture = directory.path().join("slow-reader.pcapng");
+    run_set(Path::new(&example("slow-reader")), Some(&capture), &["flow.transfer.send=500 kB"]);
+    let lines = explain(&capture, &["--json"]);
+    let packets: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let comments = packets.iter().filter_map(|packet| packet["comment"].as_str());
+    let waits = comments.filter_map(|comment| comment.split_once("new data waited ")?.1.split_once(" s"));
+    let waits: Vec<f64> = waits.map(|(seconds, _)| seconds.parse().expect("a number")).collect();
+    assert!(waits.len() > 100, "{} waits", waits.len());
+    let longest = waits.iter().copied().fold(0.0, f64::max);
+    assert!((0.001..0.5).contains(&longest), "{longest} s");
+}
+
 #[test]
 fn several_runs_get_a_file_each() {
     let directory = tempfile::tempdir().unwrap();

@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-use anabranch_proto::{Blocked, Duration, Note, PathId, Reason, Time};
+use anabranch_proto::policy::Why;
+use anabranch_proto::{Blocked, Duration, Note, PathId, Purpose, Reason, Time};
 
 use crate::engine::{ARRIVED, NO_ROUTE};
 use crate::medium::wire::Occupancy;
@@ -152,11 +153,21 @@ struct Blocking {
     cause: Blocked,
     path: Rc<str>,
     since: Time,
+    /// When new data last left although the buffer was full again at once: what follows has waited since then.
+    left: Time,
 }
 
 impl Blocking {
     fn wait(&self, now: Time) -> Wait<'_> {
-        Wait { cause: self.cause, path: &self.path, time: now.since(self.since) }
+        let since = if self.left < now { self.since.max(self.left) } else { self.since };
+        Wait { cause: self.cause, path: &self.path, time: now.since(since) }
+    }
+
+    /// New data leaves now, possibly in several packets.
+    fn new_data(&mut self, now: Time) {
+        if self.left < now {
+            (self.since, self.left) = (self.since.max(self.left), now);
+        }
     }
 }
 
@@ -321,9 +332,9 @@ impl<'a> Observed<'a> {
             (Some(cause @ (Blocked::PeerWindow | Blocked::SendBuffer)), Some(path)) => {
                 let before = self.blocking.get(&agent);
                 let same = before.filter(|before| before.cause == cause && &*before.path == path);
-                let since = same.map_or(at, |before| before.since);
+                let (since, left) = same.map_or((at, Time::ZERO), |before| (before.since, before.left));
                 let path = self.origins.name(path);
-                self.blocking.insert(agent, Blocking { cause, path, since });
+                self.blocking.insert(agent, Blocking { cause, path, since, left });
             }
             _ => drop(self.blocking.remove(&agent)),
         }
@@ -340,6 +351,11 @@ impl<'a> Observed<'a> {
             let wait = wait.map(|wait| (wait.cause, self.origins.name(wait.path), wait.time));
             let path = path.map(|path| self.origins.name(path));
             self.origins.insert(frame.number(), Sent { side, path, reason, wait });
+        }
+        if reason.purpose == Purpose::Data(Why::New)
+            && let Some(blocking) = self.blocking.get_mut(&agent)
+        {
+            blocking.new_data(at);
         }
     }
 

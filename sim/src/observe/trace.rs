@@ -473,7 +473,7 @@ pub struct Wait<'a> {
     pub cause: Blocked,
     /// The path that carried the lowest outstanding TSN last: the path that blocks.
     pub path: &'a str,
-    /// The duration of the wait.
+    /// How long: since the buffer became full, or since new data last left if that was later.
     pub time: Duration,
 }
 
