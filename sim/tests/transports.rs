@@ -237,3 +237,13 @@ rto_min = '300 ms'
     assert_eq!(alone.1, with.1);
     assert!(alone.1.paths[0].mean_rto > Some(0.35), "1 s before the first measurement");
 }
+
+#[test]
+fn only_a_link_is_switched_off() {
+    let refused = |edit: &str| scenario(&[edit]).expect_err("a rate of zero").render(false);
+    assert!(refused("link.neck.rate=0 bit/s").contains("`up = false`"));
+    for edit in ["flow.file.read=0 bit/s", "flow.voice.rate=0 bit/s"] {
+        let text = refused(edit);
+        assert!(text.contains("cannot be zero") && !text.contains("up = false"), "{text}");
+    }
+}
