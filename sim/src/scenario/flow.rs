@@ -374,9 +374,9 @@ fn lifetime(at: &At<'_>) -> Result<u32> {
         _ if Duration::from_millis(millis.into()) != lifetime => {
             Err(at.error("a lifetime is a whole number of milliseconds (RFC 6458 section 5.3.7)"))
         }
-        0 => Err(at.error("a lifetime cannot be zero").hint(
-            "`{ retransmissions = 0 }` abandons what was sent once; the shortest lifetime is \"1 ms\"",
-        )),
+        0 => Err(at
+            .error("a lifetime cannot be zero")
+            .hint("`{ retransmissions = 0 }` sends each message once; the shortest lifetime is \"1 ms\"")),
         millis => Ok(millis),
     }
 }
