@@ -275,10 +275,14 @@ impl Interleaved {
         let due = name.1 || name.2 == self.due.on(name.0).0;
         let begins = |message: &&Progress| due && message.run > 0 && !message.is_complete();
         match self.messages.get(&name).filter(begins) {
-            Some(message) if name.1 && message.begun.is_none() => self.untouched.insert(name),
-            Some(_) => self.startable.insert(name),
-            None => return self.forget_startable(name),
-        };
+            Some(message) if name.1 && message.begun.is_none() => {
+                self.untouched.insert(name);
+            }
+            Some(_) => {
+                self.startable.insert(name);
+            }
+            None => self.forget_startable(name),
+        }
     }
 
     /// No part of this message can be delivered.
