@@ -23,6 +23,15 @@ pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("messages are UTF-8")
 }
 
+/// The lines that `explain` prints of a capture.
+#[allow(dead_code, reason = "not every test that shares this module has a capture")]
+pub(crate) fn explain(capture: &Path, arguments: &[&str]) -> Vec<String> {
+    let capture = capture.display().to_string();
+    let output = anabranch(&[&["explain", &capture], arguments].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
 /// The TOML files of a directory, beside this package or below it, sorted.
 #[allow(dead_code, reason = "not every test that shares this module can lack something")]
 pub(crate) fn documents(directory: &str) -> Vec<PathBuf> {
