@@ -384,6 +384,8 @@ impl BurstCount {
 
     /// ns-2 checks after it has counted, which gives one packet more than for new data. The RFCs limit new data only.
     fn admits_marked(&self) -> bool {
-        !self.counting || self.scope == Burst::Always || self.packets.iter().all(|n| *n <= self.limit)
+        let new_round = self.scope == Burst::WhenArmed && !self.resent;
+        let unlimited = !self.counting || self.scope == Burst::Always || new_round;
+        unlimited || self.packets.iter().all(|n| *n <= self.limit)
     }
 }

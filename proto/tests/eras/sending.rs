@@ -163,6 +163,26 @@ fn a_burst_goes_on_after_a_sack_that_leaves_chunks_marked() {
     }
 }
 
+/// The same with 17 chunks that are found lost: one packet, then five and five, because each round of retransmissions counts from zero.
+#[test]
+fn each_round_of_retransmissions_has_a_burst_of_its_own() {
+    let mut config = era("ns2");
+    config.rules.burst = Burst::WhenArmed;
+    config.rules.set_number("missing_reports", 1).expect("a number");
+    let mut bench = Bench::confirmed(config, 1, ms(0));
+    let a = bench.grow_to(80_000);
+    bench.send(20, FULL);
+    bench.sack(a - 1, &[(a + 1, a + 1)]);
+    bench.sack(a + 1, &[]);
+    bench.loads();
+    let last = a + 19;
+    let resent = [(a + 1, last), (a + 1, last - 1), (a + 2, last - 1)].map(|(cumulative, from)| {
+        bench.sack(cumulative, &[(from, last)]);
+        bench.loads().len()
+    });
+    assert_eq!(resent, [1, 5, 5]);
+}
+
 /// `resend_path`: 1 to 3 are lost on the first path, 4 on the second; each route names the other path. One event marks
 /// them all: 4 leaves on the first path, or waits for room on the second, where 1 to 3 went.
 #[test]
