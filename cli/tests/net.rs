@@ -268,6 +268,17 @@ fn a_measurement_goes_both_ways() {
     );
 }
 
+/// Chunks become as large as the search finds, each direction by what its end allows. The headers of IP, UDP and SCTP have 40 bytes.
+#[test]
+fn jumbo_frames_are_asked_for() {
+    let listener = Listener::new(&[]);
+    for (mtu, chunk) in [("9000", 8960), ("1500", 1460)] {
+        let output = listener.client("perf", &["--seconds", "0.2", "--mtu", mtu, "--json"]).output();
+        let result = json(&output.expect("it runs"));
+        assert_eq!(result["paths"][0]["pmdcs"], chunk, "{result}");
+    }
+}
+
 #[test]
 fn one_way_both_at_once_and_several_associations() {
     let listener = Listener::new(&[]);
@@ -475,6 +486,7 @@ fn only_who_has_the_key() {
 fn wrong_input_is_refused_with_the_reason() {
     let cases: [(&[&str], &str); 16] = [
         (&["perf", "--to", "127.0.0.1", "--seconds", "0"], "--seconds"),
+        (&["perf", "--to", "127.0.0.1", "--mtu", "70000"], "576..=65535"),
         (&["perf", "--to", "192.0.2.256"], "neither an address nor a name"),
         (
             &["perf", "--to", "127.0.0.1", "--from", "203.0.113.77"],

@@ -290,10 +290,11 @@ fn by_path(shares: &[Share]) -> BTreeMap<(IpAddr, IpAddr), u64> {
     shares.iter().map(|share| ((share.from, share.to), share.bytes)).collect()
 }
 
-/// The bytes that the paths have carried since `before`.
+/// The bytes that the paths have carried since `before`. After a restart of the peer they count from zero again.
 fn shares(association: &Association, before: &BTreeMap<PathId, u64>) -> Vec<Share> {
     let share = |path: PathReport| {
-        let bytes = path.delivered - before.get(&path.id).unwrap_or(&0);
+        let before = before.get(&path.id).copied().unwrap_or(0);
+        let bytes = path.delivered.checked_sub(before).unwrap_or(path.delivered);
         Share { from: path.local.ip, to: path.remote.ip, bytes }
     };
     let shares = association.paths().into_iter().map(share);
