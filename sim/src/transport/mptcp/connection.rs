@@ -38,6 +38,8 @@ pub(crate) struct Connection {
     pub(super) fin: Fin,
     pub(super) probe: Probe,
     pub(super) route: Box<dyn Route>,
+    /// Whether the scheduler must be told what is acknowledged.
+    hears_acknowledgements: bool,
     /// The random number that breaks ties between paths.
     pub(super) ties: u64,
     pub(super) turn: Turn,
@@ -124,6 +126,7 @@ impl Connection {
             admitted: 0,
             fin: Fin::default(),
             probe: Probe::default(),
+            hears_acknowledgements: route.hears_sacks(),
             route,
             ties,
             turn: Turn::default(),
@@ -283,7 +286,7 @@ impl Connection {
         if let Some(options) = &segment.mptcp {
             self.take_options(now, path, options, window);
         }
-        if acknowledged > 0 {
+        if acknowledged > 0 && self.hears_acknowledgements {
             self.tell_route(now, path, acknowledged);
         }
         self.translate_notes(path);
