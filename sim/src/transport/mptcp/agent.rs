@@ -18,10 +18,6 @@ pub(crate) struct MptcpAgent {
     pub(super) application: Application,
     /// By path.
     pub(super) places: Vec<Place>,
-    /// Whether the connection was started.
-    pub(super) begun: bool,
-    /// When the application last acted; `NEVER`: something has arrived since then.
-    pub(super) acted: Time,
     pub(super) details: VecDeque<(Time, Option<PathId>, Detail)>,
     pub(super) details_on: bool,
 }
@@ -37,28 +33,6 @@ impl MptcpAgent {
     pub(crate) fn sink(&self) -> Option<&Sink> {
         self.application.sink()
     }
-
-    /// Lets the application act, once after each arrival and at each time.
-    #[inline(always)]
-    fn act(&mut self, now: Time) {
-        if std::mem::replace(&mut self.acted, now) != now {
-            self.act_now(now);
-        }
-    }
-
-    #[inline(never)]
-    fn act_now(&mut self, now: Time) {
-        self.begun = self.begun || self.application.begins(now);
-        let send_buffer = self.connection.config.send_buffer;
-        self.application.act(now, &mut self.connection, send_buffer);
-    }
-
-    fn wakes(&self) -> Option<Time> {
-        match &self.application {
-            Application::Sender(pace) if !self.begun => Some(pace.start()),
-            application => application.wakes(),
-        }
-    }
 }
 
 impl Agent for MptcpAgent {
@@ -66,20 +40,19 @@ impl Agent for MptcpAgent {
         let Body::Tcp(packet) = frame.body else { return };
         let comes = |place: &Place| place.from == packet.to && place.to == packet.from;
         if let Some(path) = self.places.iter().position(comes) {
-            (self.begun, self.acted) = (true, Time::NEVER);
+            self.application.arrived();
             self.connection.handle(now, path, &packet.segment);
         }
     }
 
     fn poll(&mut self, now: Time) -> Output {
-        self.act(now);
-        if !self.begun {
-            return Output::Wait(self.wakes());
+        if !self.application.act(now, &mut self.connection) {
+            return Output::Wait(self.application.wakes());
         }
         if !self.details_on
             && let Some(until) = self.connection.rest(now)
         {
-            return Output::Wait(earlier(until, self.wakes()));
+            return Output::Wait(earlier(until, self.application.wakes()));
         }
         let said = self.connection.poll(now);
         if self.details_on {
@@ -91,19 +64,17 @@ impl Agent for MptcpAgent {
             }
             ConnectionOutput::Wait(until) => match self.details.pop_front() {
                 Some((at, path, detail)) => Output::Detail(at, path, detail),
-                None => Output::Wait(earlier(until, self.wakes())),
+                None => Output::Wait(earlier(until, self.application.wakes())),
             },
         }
     }
 
     #[inline(always)]
     fn stage(&self) -> Stage {
-        use crate::transport::tcp::Stream;
-        let reads = || matches!(&self.application, Application::Reader(_) if self.connection.readable() > 0);
-        match &self.application {
-            _ if self.connection.is_over() && !reads() => Stage::Over,
-            Application::Reader(_) if self.connection.is_idle() => Stage::Idle,
-            _ => Stage::Busy,
+        match () {
+            () if self.connection.is_over() && !self.application.reads(&self.connection) => Stage::Over,
+            () if self.connection.is_idle() && !self.application.is_sender() => Stage::Idle,
+            () => Stage::Busy,
         }
     }
 

@@ -52,22 +52,14 @@ pub(crate) fn agents(
     }
     let size = site.flow.message_size.unwrap_or(config.tcp.segment_size);
     let pace = || Pace::new(site.flow, size, site.scenario.seed);
-    let sink = Sink::new(site.flow).timing(pace(), 1);
+    let sender = Application::sender(pace(), config.send_buffer);
+    let reader = Application::reader(Sink::new(site.flow).timing(pace(), 1));
     let [client, server] = places;
     let agent = |application, places: Vec<Place>, is_client| {
         let connection = connection(site, &config, policies, &pairs, &places, is_client)?;
-        let details = VecDeque::new();
-        Ok(MptcpAgent {
-            connection,
-            application,
-            places,
-            begun: false,
-            acted: Time::NEVER,
-            details,
-            details_on: false,
-        })
+        Ok(MptcpAgent { connection, application, places, details: VecDeque::new(), details_on: false })
     };
-    Ok([agent(Application::Sender(pace()), client, true)?, agent(Application::Reader(sink), server, false)?])
+    Ok([agent(sender, client, true)?, agent(reader, server, false)?])
 }
 
 /// Checks that both ends can be built.

@@ -18,12 +18,6 @@ pub(crate) struct TcpAgent {
     pub(super) connection: Connection,
     pub(super) application: Application,
     pub(super) place: Place,
-    /// Bytes of the send buffer: data that the application has written and that is not acknowledged.
-    pub(super) send_buffer: u64,
-    /// Whether the connection was started.
-    pub(super) begun: bool,
-    /// When the application last acted; `NEVER`: something has arrived since then.
-    pub(super) acted: Time,
     pub(super) details: VecDeque<(Time, TcpNote)>,
     pub(super) details_on: bool,
 }
@@ -39,47 +33,24 @@ impl TcpAgent {
     pub(crate) fn sink(&self) -> Option<&Sink> {
         self.application.sink()
     }
-
-    /// Lets the application act, once after each arrival and at each time.
-    #[inline(always)]
-    fn act(&mut self, now: Time) {
-        if std::mem::replace(&mut self.acted, now) != now {
-            self.act_now(now);
-        }
-    }
-
-    #[inline(never)]
-    fn act_now(&mut self, now: Time) {
-        self.begun = self.begun || self.application.begins(now);
-        self.application.act(now, &mut self.connection, self.send_buffer);
-    }
-
-    /// When the application acts next without an event.
-    fn wakes(&self) -> Option<Time> {
-        match &self.application {
-            Application::Sender(pace) if !self.begun => Some(pace.start()),
-            application => application.wakes(),
-        }
-    }
 }
 
 impl Agent for TcpAgent {
     fn handle(&mut self, now: Time, frame: Frame) {
         if let Body::Tcp(packet) = frame.body {
-            (self.begun, self.acted) = (true, Time::NEVER);
+            self.application.arrived();
             self.connection.handle(now, &packet.segment);
         }
     }
 
     fn poll(&mut self, now: Time) -> Output {
-        self.act(now);
-        if !self.begun {
-            return Output::Wait(self.wakes());
+        if !self.application.act(now, &mut self.connection) {
+            return Output::Wait(self.application.wakes());
         }
         if !self.details_on
             && let Some(until) = self.connection.rests(now)
         {
-            return Output::Wait(earlier(until, self.wakes()));
+            return Output::Wait(earlier(until, self.application.wakes()));
         }
         let said = self.connection.poll(now);
         if self.details_on {
@@ -91,7 +62,7 @@ impl Agent for TcpAgent {
             }
             ConnectionOutput::Wait(until) => match self.details.pop_front() {
                 Some((at, note)) => detail(at, note),
-                None => Output::Wait(earlier(until, self.wakes())),
+                None => Output::Wait(earlier(until, self.application.wakes())),
             },
         }
     }
@@ -101,10 +72,9 @@ impl Agent for TcpAgent {
     }
 
     fn stage(&self) -> Stage {
-        let reading = matches!(&self.application, Application::Reader(_) if self.connection.readable() > 0);
-        match (self.connection.state(), &self.application) {
-            (State::Closed | State::Lost, _) if !reading => Stage::Over,
-            (State::Listen, Application::Reader(_)) => Stage::Idle,
+        match self.connection.state() {
+            State::Closed | State::Lost if !self.application.reads(&self.connection) => Stage::Over,
+            State::Listen if !self.application.is_sender() => Stage::Idle,
             _ => Stage::Busy,
         }
     }

@@ -53,7 +53,17 @@ impl Stream for Connection {
 }
 
 /// The application at one end.
-pub(crate) enum Application {
+pub(crate) struct Application {
+    kind: Kind,
+    /// Bytes of the send buffer: data that it has written and that is not acknowledged.
+    send_buffer: u64,
+    /// Whether the connection was started.
+    begun: bool,
+    /// When it last acted; `NEVER`: something has arrived since then.
+    acted: Time,
+}
+
+enum Kind {
     /// Opens the connection, and sends.
     Sender(Pace),
     /// Reads.
@@ -61,55 +71,92 @@ pub(crate) enum Application {
 }
 
 impl Application {
-    /// The reading application, if this is one.
+    pub(crate) fn sender(pace: Pace, send_buffer: u64) -> Self {
+        Application { kind: Kind::Sender(pace), send_buffer, begun: false, acted: Time::NEVER }
+    }
+
+    pub(crate) fn reader(sink: Sink) -> Self {
+        Application { kind: Kind::Reader(sink), send_buffer: 0, begun: false, acted: Time::NEVER }
+    }
+
+    pub(crate) fn is_sender(&self) -> bool {
+        matches!(self.kind, Kind::Sender(_))
+    }
+
+    /// The sink of a reader.
     pub(crate) fn sink(&self) -> Option<&Sink> {
-        match self {
-            Application::Sender(_) => None,
-            Application::Reader(sink) => Some(sink),
+        match &self.kind {
+            Kind::Sender(_) => None,
+            Kind::Reader(sink) => Some(sink),
         }
     }
 
-    /// Whether it has started a connection by now.
-    pub(crate) fn begins(&self, now: Time) -> bool {
-        matches!(self, Application::Sender(pace) if now >= pace.start())
+    /// Whether it has data to read.
+    pub(crate) fn reads(&self, stream: &impl Stream) -> bool {
+        !self.is_sender() && stream.readable() > 0
     }
 
-    /// Lets it act if it is due. `send_buffer`: the largest number of unacknowledged bytes.
-    pub(crate) fn act(&mut self, now: Time, stream: &mut impl Stream, send_buffer: u64) {
-        match self {
-            Application::Sender(pace) => {
-                pace.set_refused(stream.unacknowledged() >= send_buffer);
-                while let Some(bytes) = pace.due(now) {
-                    stream.write(bytes as u64);
-                    pace.taken(bytes);
-                    pace.set_refused(stream.unacknowledged() >= send_buffer);
-                }
-                if pace.exhausted() {
-                    stream.close();
-                }
+    /// A packet has arrived: the connection was started, and it may act again.
+    #[inline(always)]
+    pub(crate) fn arrived(&mut self) {
+        (self.begun, self.acted) = (true, Time::NEVER);
+    }
+
+    /// Lets it act, once after each arrival and at each time. Returns whether the connection was started.
+    #[inline(always)]
+    pub(crate) fn act(&mut self, now: Time, stream: &mut impl Stream) -> bool {
+        if std::mem::replace(&mut self.acted, now) != now {
+            self.act_now(now, stream);
+        }
+        self.begun
+    }
+
+    #[inline(never)]
+    fn act_now(&mut self, now: Time, stream: &mut impl Stream) {
+        match &mut self.kind {
+            Kind::Sender(pace) => {
+                self.begun = self.begun || now >= pace.start();
+                send(pace, now, stream, self.send_buffer);
             }
-            Application::Reader(sink) => {
-                sink.set_readable(stream.readable() > 0);
-                while sink.due(now) {
-                    let bytes = stream.readable().min(u64::from(u16::MAX));
-                    stream.read(bytes);
-                    sink.took(now, bytes as usize);
-                    sink.completes_bytes(now);
-                    sink.set_readable(stream.readable() > 0);
-                }
-                if stream.ended() {
-                    stream.close();
-                }
-            }
+            Kind::Reader(sink) => receive(sink, now, stream),
         }
     }
 
-    /// When it acts next without an event, once the connection has started.
+    /// When it acts next without an event.
     pub(crate) fn wakes(&self) -> Option<Time> {
-        match self {
-            Application::Sender(pace) => pace.wakes(),
-            Application::Reader(sink) => sink.wakes(),
+        match &self.kind {
+            Kind::Sender(pace) if !self.begun => Some(pace.start()),
+            Kind::Sender(pace) => pace.wakes(),
+            Kind::Reader(sink) => sink.wakes(),
         }
+    }
+}
+
+/// Writes what is due. `send_buffer`: the largest number of unacknowledged bytes.
+fn send(pace: &mut Pace, now: Time, stream: &mut impl Stream, send_buffer: u64) {
+    pace.set_refused(stream.unacknowledged() >= send_buffer);
+    while let Some(bytes) = pace.due(now) {
+        stream.write(bytes as u64);
+        pace.taken(bytes);
+        pace.set_refused(stream.unacknowledged() >= send_buffer);
+    }
+    if pace.exhausted() {
+        stream.close();
+    }
+}
+
+/// Reads what is due.
+fn receive(sink: &mut Sink, now: Time, stream: &mut impl Stream) {
+    sink.set_readable(stream.readable() > 0);
+    while sink.due(now) {
+        let bytes = stream.readable().min(u64::from(u16::MAX));
+        stream.read(bytes);
+        sink.took(now, bytes as usize);
+        sink.completes_bytes(now);
+        sink.set_readable(stream.readable() > 0);
+    }
+    if stream.ended() {
+        stream.close();
     }
 }
 

@@ -7,7 +7,7 @@ use anabranch_proto::control::window::MakePath;
 use anabranch_proto::mechanisms::{AtThreshold, Mechanisms};
 use anabranch_proto::policy::PolicyError;
 use anabranch_proto::rules::T3Cut;
-use anabranch_proto::{Config, Duration, Policies, Rules, Time};
+use anabranch_proto::{Config, Duration, Policies, Rules};
 
 use super::agent::TcpAgent;
 use super::application::{Application, Place};
@@ -39,11 +39,10 @@ pub(crate) fn agents(
     let (from, to) = (site.ends.client[client], site.ends.server[server]);
     let [local, remote] = site.addresses(0);
     let (here, there) = (local[client].address.ip, remote[server].address.ip);
-    let agent = |application, (from_ip, to_ip), route, side: &str| {
-        let sender = matches!(application, Application::Sender(_));
+    let agent = |application: Application, (from_ip, to_ip), route, side: &str| {
         let identity = identity(site, &config, side, (from_ip, to_ip));
         let window = window(site, &config, policies)?;
-        let connection = match sender {
+        let connection = match application.is_sender() {
             true => Connection::connect(config.clone(), identity, window),
             false => Connection::listen(config.clone(), identity, window),
         };
@@ -55,28 +54,17 @@ pub(crate) fn agents(
             path: site.ends.name(client, server).to_owned(),
             wire: site.scenario.wire,
         };
-        let send_buffer = LEAST_SEND_BUFFER.max(2 * config.receive_window);
-        let details = VecDeque::new();
-        Ok(TcpAgent {
-            connection,
-            application,
-            place,
-            send_buffer,
-            begun: false,
-            acted: Time::NEVER,
-            details,
-            details_on: false,
-        })
+        Ok(TcpAgent { connection, application, place, details: VecDeque::new(), details_on: false })
     };
     let message = site.flow.message_size.unwrap_or(config.segment_size);
-    let pace = Application::Sender(Pace::new(site.flow, message, site.scenario.seed));
-    let timing = Pace::new(site.flow, message, site.scenario.seed);
-    let sink = Application::Reader(Sink::new(site.flow).timing(timing, 1));
+    let pace = || Pace::new(site.flow, message, site.scenario.seed);
+    let sender = Application::sender(pace(), LEAST_SEND_BUFFER.max(2 * config.receive_window));
+    let reader = Application::reader(Sink::new(site.flow).timing(pace(), 1));
     let there_route = routes.add(site.network, from, to, first + 1);
     let back_route = routes.add(site.network, to, from, first);
     Ok([
-        agent(pace, (here, there), there_route, "client")?,
-        agent(sink, (there, here), back_route, "server")?,
+        agent(sender, (here, there), there_route, "client")?,
+        agent(reader, (there, here), back_route, "server")?,
     ])
 }
 
