@@ -5,7 +5,7 @@ mod scenarios;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use anabranch_proto::{Duration, Policies, PolicySpec};
+use anabranch_proto::{Duration, Policies, PolicySpec, Reliability};
 use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::{Document, Loss, Queue, Ranges, Reception, Scenario, Station, Traffic};
 use anabranch_sim::{CsvSeries, Item, RunError, RunOptions, check, run};
@@ -170,6 +170,10 @@ fn what_cannot_be_run_is_refused_with_its_place() {
         flow("fast")
     );
     assert_eq!(wrong(|s| scenarios::sctp(&mut s.flows[0]).config.sack_every = 0), flow("sack_every"));
+    assert_eq!(
+        wrong(|s| scenarios::sctp(&mut s.flows[0]).reliability = Reliability::Lifetime(0)),
+        flow("reliability")
+    );
     assert_eq!(wrong(|s| s.flows[0].traffic = Traffic::Bulk(Some(0))), flow("send"));
     assert_eq!(wrong(|s| s.flows.push(s.flows[0].clone())), flow("name"));
     assert_eq!(wrong(|s| s.links.push(s.links[0].clone())), link("name"));

@@ -3,6 +3,8 @@
 
 mod air;
 
+use anabranch_proto::Reliability;
+
 use crate::error::{Item, RunError};
 use crate::scenario::{
     Amount, Change, Codel, CrossTraffic, Flow, Link, Loss, Queue, Red, Scenario, Start, Times, Traffic,
@@ -118,6 +120,9 @@ fn flow(flow: &Flow, scenario: &Scenario) -> Result<(), RunError> {
         _ if flow.message_size == Some(0) => Err(("message_size", "must be at least 1 byte")),
         _ if rate(flow.read_rate) => Err(("read_rate", "must be at least 1 bit/s")),
         _ if flow.sctp().is_some_and(|sctp| sctp.streams == 0) => Err(("streams", "must be at least 1")),
+        _ if flow.sctp().is_some_and(|sctp| sctp.reliability == Reliability::Lifetime(0)) => {
+            Err(("reliability", "a lifetime cannot be zero"))
+        }
         _ if flow.sctp().is_some_and(|sctp| sctp.stop_reading_after.is_some()) && scenario.stop.is_none() => {
             Err(("stop_reading_after", "a reader that stops needs a `stop` of the scenario"))
         }
