@@ -484,7 +484,7 @@ fn only_who_has_the_key() {
 
 #[test]
 fn wrong_input_is_refused_with_the_reason() {
-    let cases: [(&[&str], &str); 16] = [
+    let cases: [(&[&str], &str); 17] = [
         (&["perf", "--to", "127.0.0.1", "--seconds", "0"], "--seconds"),
         (&["perf", "--to", "127.0.0.1", "--mtu", "70000"], "576..=65535"),
         (&["perf", "--to", "192.0.2.256"], "neither an address nor a name"),
