@@ -343,10 +343,15 @@ fn files_of(files: &Files, i: usize, count: usize) -> Files {
         1 => place.clone(),
         _ => several(place),
     };
+    // A name need not be UTF-8.
     let numbered = |file: &Path| {
-        let stem = file.file_stem().unwrap_or_default().to_string_lossy();
-        let extension = file.extension().map(|end| format!(".{}", end.to_string_lossy())).unwrap_or_default();
-        file.with_file_name(format!("{stem}-{run}{extension}"))
+        let mut name = file.file_stem().unwrap_or_default().to_owned();
+        name.push(format!("-{run}"));
+        if let Some(extension) = file.extension() {
+            name.push(".");
+            name.push(extension);
+        }
+        file.with_file_name(name)
     };
     Files {
         series: files.series.as_ref().map(|directory| own(directory, &|directory| directory.join(&run))),

@@ -61,7 +61,8 @@ Examples:
   anabranch script suite/ --set platform=FreeBSD --json
   anabranch script suite/ --sctp window_probe=at-once --sctp rto_initial='3 s'
 
-Exit status: 0 every script passed or was skipped as unsupported, 1 a script failed, 2 a script could not be read.";
+Exit status: 0 every script passed or was skipped as unsupported, 1 a script failed or passed
+unexpectedly, 2 a script could not be read.";
 
 fn platform(text: &str) -> Result<String, String> {
     match text.split_once('=') {

@@ -73,10 +73,12 @@ fn cells(runs: &[FlowOfRun<'_>]) -> Vec<String> {
     let summary =
         |value: &dyn Fn(&FlowOfRun<'_>) -> f64| Summary::of(&runs.iter().map(value).collect::<Vec<_>>());
     let times: Vec<f64> = runs.iter().filter_map(|(_, flow)| flow.completion).collect();
-    let mut time = cell(&Summary::of(&times), table::seconds);
-    if times.len() < runs.len() {
-        time = format!("{time}\n{} unfinished", runs.len() - times.len());
-    }
+    let unfinished = runs.iter().filter(|(_, flow)| flow.missing.is_some()).count();
+    let time = match (times.len(), unfinished) {
+        (0, 0) => "no end".to_owned(),
+        (_, 0) => cell(&Summary::of(&times), table::seconds),
+        _ => format!("{}\n{unfinished} unfinished", cell(&Summary::of(&times), table::seconds)),
+    };
     let again = |flow: &FlowResult| {
         let all = flow.retransmissions.fast.values().chain(flow.retransmissions.timeout.values());
         all.sum::<u64>() as f64
@@ -111,7 +113,9 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn run(seed: u64, completion: Option<f64>) -> RunResult {
-        let flow = FlowResult { name: "f".to_owned(), completion, goodput: 1e6, ..FlowResult::default() };
+        let missing = completion.is_none().then_some(1);
+        let flow =
+            FlowResult { name: "f".to_owned(), completion, missing, goodput: 1e6, ..FlowResult::default() };
         RunResult {
             scenario: "test".to_owned(),
             seed,
@@ -135,6 +139,17 @@ mod tests {
             assert!(text.contains(part), "{part} is not in\n{text}");
         }
         assert_eq!(text.matches("Mbit/s ±").count(), 1);
+    }
+
+    #[test]
+    fn a_flow_without_an_end_is_not_unfinished() {
+        let endless = [1, 2].map(|seed| {
+            let mut run = run(seed, None);
+            run.flows[0].missing = None;
+            run
+        });
+        let text = table(&endless, &[]);
+        assert!(text.contains("no end") && !text.contains("unfinished"), "{text}");
     }
 
     #[test]

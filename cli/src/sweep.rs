@@ -161,8 +161,9 @@ fn shard_done(arguments: &Arguments, executed: &Executed) -> u8 {
     if arguments.json {
         return print_json(&serde_json::json!({ "runs": executed.done }));
     }
-    let (runs, out) = (executed.done, arguments.out.display());
-    note(format!("{runs} runs are in {out}; `anabranch merge OUT DIR…` joins the shards"));
+    let out = arguments.out.display();
+    let runs = if executed.done == 1 { "1 run is".to_owned() } else { format!("{} runs are", executed.done) };
+    note(format!("{runs} in {out}; `anabranch merge OUT DIR…` joins the shards"));
     DONE
 }
 

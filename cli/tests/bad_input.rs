@@ -19,7 +19,7 @@ fn fault(file: &Path) -> Option<String> {
     let expected = [
         (output.status.code() == Some(2), "exit status 2".to_owned()),
         (output.stdout.is_empty(), "nothing on standard output".to_owned()),
-        (message.matches("error").count() == 1, "one error".to_owned()),
+        (message.matches("error: ").count() == 1, "one error".to_owned()),
         (message.contains(&format!("{path}:{line}:")), format!("line {line}")),
         (key.is_empty() || message.contains(&format!("error: {key}: ")), format!("key {key}")),
         (message.contains(part), format!("the words {part}")),

@@ -257,3 +257,63 @@ fn the_lab_names_the_port_that_is_in_use() {
     let message = stderr(&output);
     assert!(message.contains(&format!("cannot listen on port {port} of 127.0.0.1")), "{message}");
 }
+
+/// What blocks UDP and TCP is not counted.
+#[test]
+fn a_page_has_no_waiting_times_where_none_are_counted() {
+    let page = page(&["run", &format!("{ROOT}/scenarios/datagrams.toml")]);
+    assert!(page.contains("<td>-</td><td>-</td>"), "{}", before_charts(&page));
+}
+
+#[test]
+fn seeds_of_a_flow_without_an_end_are_not_unfinished() {
+    let output = anabranch(&["run", &format!("{ROOT}/scenarios/outage.toml"), "--seeds", "2"]);
+    let table = String::from_utf8(output.stdout).expect("text");
+    assert!(table.contains("no end") && !table.contains("unfinished"), "{table}");
+}
+
+#[test]
+fn an_example_of_a_setting_belongs_to_the_command() {
+    let output = anabranch(&["run", &format!("{ROOT}/scenarios/outage.toml"), "--set", "rto_min"]);
+    assert!(stderr(&output).contains("for example seed=7"), "{}", stderr(&output));
+    for command in [&["serve", "--set", "rto_min"][..], &["script", ROOT, "--sctp", "rto_min"]] {
+        let output = anabranch(command);
+        assert_eq!(output.status.code(), Some(2), "{command:?}");
+        assert!(stderr(&output).contains("for example rto_min="), "{}", stderr(&output));
+        assert!(!stderr(&output).contains("seed=7"), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn an_inbox_that_is_a_file_is_called_so() {
+    let file = format!("{ROOT}/README.md");
+    let output = anabranch(&["serve", "--receive-into", &file]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("this is a file; name a directory"), "{}", stderr(&output));
+}
+
+/// The names of several files differ in the number of the run only, also where they are not UTF-8.
+#[cfg(unix)]
+#[test]
+fn numbered_files_keep_the_bytes_of_their_name() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    let place = tempfile::tempdir().expect("a directory");
+    let name = |bytes: &[u8]| place.path().join(OsStr::from_bytes(bytes));
+    let output = support::command(&["run", &format!("{ROOT}/scenarios/one-path.toml"), "--seeds", "2"])
+        .arg("--pcap")
+        .arg(name(b"a\xff.pcapng"))
+        .output()
+        .expect("it runs");
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(name(b"a\xff-run-1.pcapng").exists() && name(b"a\xff-run-2.pcapng").exists());
+}
+
+#[test]
+fn a_trace_that_is_not_there_is_called_so() {
+    let set = "link.wire.rate={ trace = \"nothing-here\" }";
+    let output = anabranch(&["run", &format!("{ROOT}/scenarios/one-path.toml"), "--set", set]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("nothing-here: No such file or directory"), "{}", stderr(&output));
+}

@@ -119,6 +119,10 @@ fn read(arguments: &Arguments) -> Result<(Options, Option<Inbox>), u8> {
     let local = local(&arguments.listen)?;
     let (room, share) = limits(arguments)?;
     let inbox = arguments.receive_into.as_ref().map(|directory| {
+        if directory.is_file() {
+            let file = directory.display();
+            return Err(refuse(format!("--receive-into {file}: this is a file; name a directory")));
+        }
         let created = std::fs::create_dir_all(directory);
         let inbox = created.and_then(|()| Inbox::new(directory, room)).map(|inbox| inbox.share(share));
         inbox.map_err(|error| refuse(format!("--receive-into {}: {error}", directory.display())))

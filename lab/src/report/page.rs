@@ -114,9 +114,14 @@ fn row(flow: &FlowResult) -> Markup {
         td { (rate(flow.goodput)) }
         td { (flow.packets) }
         td { (flow.timeouts) }
-        td { (format!("{:.3} s", flow.blocked.peer_window)) }
-        td { (format!("{:.3} s", flow.blocked.cwnd)) }
+        td { (waited(flow, flow.blocked.peer_window)) }
+        td { (waited(flow, flow.blocked.cwnd)) }
     } }
+}
+
+/// How long something blocked a flow. Other transports than these do not count it.
+fn waited(flow: &FlowResult, time: f64) -> String {
+    if matches!(flow.protocol, "sctp" | "mptcp") { format!("{time:.3} s") } else { "-".to_owned() }
 }
 
 /// Bit/s in the unit that leaves a digit before the point.

@@ -81,11 +81,21 @@ impl Document {
     /// their `name` (`flow.download.start`), tables without a name by their number from 1 (`change.1.at`). The value
     /// is read as TOML if possible, otherwise as a string. Several keys, separated by commas, get the same value.
     pub fn set(&mut self, option: &str, assignment: &str) -> Result<(), ScenarioError> {
+        self.set_like("seed=7, or flow.download.sctp.retransmit=same", option, assignment)
+    }
+
+    /// [`Document::set`], with an `example` for who gives no `KEY=VALUE`.
+    pub(super) fn set_like(
+        &mut self,
+        example: &str,
+        option: &str,
+        assignment: &str,
+    ) -> Result<(), ScenarioError> {
         let source = Arc::new(Source { name: option.to_owned(), text: assignment.to_owned() });
         let whole = 0..assignment.len();
         let Some((key, value)) = assignment.split_once('=') else {
             return Err(ScenarioError::new(&source, whole, "", "this is no KEY=VALUE")
-                .hint("for example seed=7, or flow.download.sctp.retransmit=same"));
+                .hint(format!("for example {example}")));
         };
         let place = Place { source: self.sources.len(), span: 0..key.len() };
         let node = self.edited_value(&source, key.len() + 1, value)?;

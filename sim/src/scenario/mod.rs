@@ -63,7 +63,8 @@ pub fn rate(text: &str) -> Result<u64, String> {
 /// The parameters of the protocol after assignments `KEY=VALUE` to keys of `[flow.sctp]`, given by `option`.
 pub fn protocol(option: &str, assignments: &[String]) -> Result<Config, ScenarioError> {
     let mut document = Document::parse("", "")?;
-    assignments.iter().try_for_each(|assignment| document.set(option, assignment))?;
+    let example = "rto_min=\"300 ms\", or retransmit=same";
+    assignments.iter().try_for_each(|assignment| document.set_like(example, option, assignment))?;
     let newest = Config::era("rfc9260").unwrap_or_default();
     let root = at::At::root(&document);
     let read = sctp::sctp(&root, &newest, &Policies::default())?;

@@ -377,14 +377,14 @@ fn load(at: &At<'_>) -> Result<Trace> {
         at.error(format!("cannot read the trace {}: {why}", path.display()))
             .hint("the path is relative to the scenario: trace = \"traces/lte.up\"")
     };
-    let size = std::fs::metadata(&path).map_err(|error| unreadable(error.kind().to_string()))?.len();
+    let size = std::fs::metadata(&path).map_err(|error| unreadable(error.to_string()))?.len();
     if size > LARGEST_FILE {
         return Err(unreadable(format!("it has {size} bytes, at most {LARGEST_FILE} are read")));
     }
     // Not every file says how large it is.
     let mut bytes = Vec::new();
     let read = File::open(&path).and_then(|file| file.take(LARGEST_FILE).read_to_end(&mut bytes));
-    read.map_err(|error| unreadable(error.kind().to_string()))?;
+    read.map_err(|error| unreadable(error.to_string()))?;
     let text = text_of(bytes).map_err(|error| unreadable(error.to_string()))?;
     Trace::read(&text).map_err(|bad| at_fault(at, &path, &bad))
 }
