@@ -49,6 +49,12 @@ fn names(directory: &TempDir) -> usize {
     fs::read_dir(directory.path()).expect("it is there").count()
 }
 
+/// `docs/network.md` has every entry.
+fn documented(result: &Value) {
+    let missing = support::missing_on("network", &["there_by_path", "back_by_path"], result);
+    assert!(missing.is_empty(), "docs/network.md says nothing of {missing:?}");
+}
+
 #[test]
 fn a_file_is_sent_and_received() {
     let (from, to) = (tempfile::tempdir().expect("a place"), tempfile::tempdir().expect("a place"));
@@ -57,6 +63,7 @@ fn a_file_is_sent_and_received() {
     let output = listener.send(&path, &["--json"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let result = json(&output);
+    documented(&result);
     assert_eq!(
         (&result["bytes"], &result["arrived"], &result["complete"]),
         (&3_000_000.into(), &3_000_000.into(), &true.into())
@@ -250,6 +257,7 @@ fn a_measurement_goes_both_ways() {
         listener.client("perf", &["--seconds", "0.3", "--streams", "4", "--json"]).output().expect("it runs");
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let result = json(&output);
+    documented(&result);
     for direction in ["there", "back"] {
         let measured = &result[direction];
         assert!(measured["bytes"].as_u64() > Some(0) && measured["rate"].as_f64() > Some(0.0), "{result}");

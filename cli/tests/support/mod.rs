@@ -1,5 +1,6 @@
 //! What several of the command line's tests need.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -82,4 +83,31 @@ pub(crate) fn opened(browser: &str, directory: &Path, url: &str, flags: &[&str])
         .expect("timeout runs");
     assert!(output.status.success(), "{}", stderr(&output));
     String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The names of entries of `printed` that `docs/PAGE.md` does not have as code. Below the entries in `own` there are other names: of
+/// paths, quantiles and the like.
+#[allow(dead_code, reason = "not every test that shares this module prints JSON")]
+pub(crate) fn missing_on(page: &str, own: &[&str], printed: &serde_json::Value) -> Vec<String> {
+    let file = format!("{}/../docs/{page}.md", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(file).expect("the page can be read");
+    let mut found = BTreeSet::new();
+    names(printed, own, &mut found);
+    assert!(!found.is_empty(), "{printed}");
+    found.into_iter().filter(|name| !text.contains(&format!("`{name}`"))).collect()
+}
+
+fn names(value: &serde_json::Value, own: &[&str], found: &mut BTreeSet<String>) {
+    match value {
+        serde_json::Value::Object(entries) => {
+            for (name, value) in entries {
+                found.insert(name.clone());
+                if !own.contains(&name.as_str()) {
+                    names(value, own, found);
+                }
+            }
+        }
+        serde_json::Value::Array(values) => values.iter().for_each(|value| names(value, own, found)),
+        _ => {}
+    }
 }

@@ -305,7 +305,7 @@ pub(super) const EVENT_KEYS: &[Key<Draft<EventDraft>>] = &[
     },
     Key {
         name: "sent",
-        takes: "`\"any\"`, or of `\"new\"`, `\"missing\"`, `\"timeout\"`, `\"window-probe\"`",
+        takes: "`\"any\"`, or of `\"new\"`, `\"missing\"`, `\"timeout\"`, `\"window-probe\"`, `\"tail-probe\"`, `\"reinjected\"`",
         default: Default::Text("not a chunk sent"),
         doc: "A DATA chunk is sent, for one of these reasons.",
         read: |draft, at| reasons(at).map(|why| draft.of.sent = Some(why)),

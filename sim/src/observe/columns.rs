@@ -43,8 +43,10 @@ const FLIGHT: Column = ("flight", "bytes in flight on the path");
 const MARKED_BYTES: Column = ("marked", "bytes marked for retransmission that were last sent on the path");
 const BYTE: Column = ("sequence", "the number of the first byte of the segment, counted from 0");
 const SIZE: Column = ("size", "bytes of user data");
-const WHY: Column =
-    ("why", "`new`, `missing` (missing reports), `timeout`, `window-probe` or `reinjected` (a copy)");
+const WHY: Column = (
+    "why",
+    "`new`, `missing` (missing reports), `timeout`, `window-probe`, `tail-probe` or `reinjected` (a copy)",
+);
 const MARK: Column = ("why", "`missing` (missing reports) or `timeout`");
 
 pub(super) const WINDOWS: Series = Series {
@@ -118,13 +120,18 @@ pub(super) const BLOCKED: Series = Series {
 };
 pub(super) const HELD: Series = Series {
     name: "held",
-    doc: "What an SCTP receiver holds beyond the Cumulative TSN, by the path on which it arrived.",
+    doc: "What a receiver of SCTP or Multipath TCP holds beyond the first gap, by the path on which it arrived.",
     columns: &[TIME, PATH, ("bytes", "bytes of user data held from this path")],
 };
 pub(super) const REORDERING: Series = Series {
     name: "reordering",
-    doc: "Chunks that arrived at an SCTP receiver after a higher TSN.",
-    columns: &[TIME, PATH, TSN, ("depth", "how many TSNs below the highest TSN received")],
+    doc: "Chunks (Multipath TCP: pieces of data) that arrived at a receiver after a higher one.",
+    columns: &[
+        TIME,
+        PATH,
+        ("tsn", "the TSN of the chunk; of Multipath TCP the number of the last byte, counted from 0"),
+        ("depth", "how many TSNs, or bytes, below the highest one received"),
+    ],
 };
 pub(super) const THROUGHPUT: Series = Series {
     name: "throughput",
@@ -148,13 +155,17 @@ pub(super) const DROPS: Series = Series {
     doc: "Packets that a link direction or a radio dropped.",
     columns: &[
         TIME,
-        ("packet", "the number of the packet among those offered to the link direction, counted from 1"),
+        (
+            "packet",
+            "the number of the packet among those offered to the link direction, counted from 1; of a radio its number in the \
+             run",
+        ),
         ("flow", "the flow"),
         (
             "cause",
             "`queue` (full), `loss`, `down`, `size` (larger than the MTU); of radios `rts` and `data` (no answer to the last \
              attempt)",
         ),
-        ("tsns", "the TSNs in the packet, separated by spaces"),
+        ("tsns", "the TSNs in the packet, separated by spaces; empty with other transports than SCTP"),
     ],
 };

@@ -316,13 +316,13 @@ pub enum Detail {
         /// For SCTP the highest TSN below which nothing is missing, for TCP the number of bytes.
         cumulative: u64,
     },
-    /// The receiver got a new piece of data; only SCTP reports this.
+    /// The receiver got a new piece of data; SCTP and Multipath TCP report this.
     Received {
-        /// Its number.
+        /// Its TSN; of Multipath TCP the number of its last byte.
         number: u64,
         /// Its size.
         size: u32,
-        /// The highest TSN below which nothing is missing, including this chunk.
+        /// The highest such number below which nothing is missing, including this piece.
         cumulative: u64,
     },
     /// The cause for which user data waits has changed (`None`: it does not wait), or the path that keeps a buffer

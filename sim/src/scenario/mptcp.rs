@@ -216,7 +216,18 @@ pub(super) fn has_key(key: &str) -> bool {
 pub(super) fn docs() -> Vec<KeyDoc> {
     let mut docs = keys::docs(KEYS);
     docs.extend(keys::docs(tcp::KEYS).into_iter().filter(|doc| of_tcp().any(|key| key.name == doc.name)));
+    for doc in &mut docs {
+        if let Unless::Text(text) = doc.default {
+            doc.default = Unless::Text(without_sack1(text));
+        }
+    }
     docs
+}
+
+/// A default of TCP without what it is in ns-2's variants, which no subflow has. These come last.
+fn without_sack1(text: &'static str) -> &'static str {
+    let end = ["; in `sack1", ", in `sack1"].iter().find_map(|case| text.find(case));
+    &text[..end.unwrap_or(text.len())]
 }
 
 /// Reads a `[flow.mptcp]`.

@@ -190,7 +190,7 @@ pub(super) const KEYS: &[Key<Tcp>] = &[
     Key {
         name: "sack_blocks",
         takes: "count",
-        default: Unless::Text("`4`; in `sack1` `3`, in `newreno` `0`"),
+        default: Unless::Text("`4`; in `newreno` `0`, in `sack1` `3`"),
         doc: "The largest number of SACK blocks in an acknowledgement (RFC 2018); 0 disables SACK, and NewReno (RFC 6582) repairs losses.",
         read: |tcp, at| at.count(0..=4).map(|count| tcp.sack_blocks = Some(count)),
     },

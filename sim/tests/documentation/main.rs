@@ -50,6 +50,16 @@ fn the_document_lists_exactly_the_keys_that_are_read() {
     }
 }
 
+/// A subflow of Multipath TCP has no variant of ns-2.
+#[test]
+fn a_subflow_has_no_default_of_a_variant_that_it_cannot_have() {
+    let sections = sections();
+    let mptcp = sections.iter().find(|section| section.header == "[flow.mptcp]").expect("the section");
+    assert!(!markdown(mptcp).contains("sack1"));
+    let blocks = mptcp.keys.iter().find(|key| key.name == "sack_blocks").expect("the key");
+    assert_eq!(blocks.default, Default::Text("`4`; in `newreno` `0`"));
+}
+
 const BASE: &str = "[[node]]\nname = 's'\n[[node]]\nname = 'r'\n\
     [[link]]\nname = 'l'\nbetween = ['s', 'r']\nrate = '1 Mbit/s'\n\
     [[change]]\nat = '1 s'\nlink = 'l'\nup = false\n\
