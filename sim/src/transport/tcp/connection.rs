@@ -369,7 +369,10 @@ impl Connection {
         if segment.syn {
             // Our SYN-ACK was lost, or our acknowledgement of the other end's.
             self.syn.due |= self.state == State::SynReceived;
-            self.receiver.ask();
+            // A SYN-ACK that comes twice: ns-2's sender acknowledges nothing.
+            if !self.is_plain() || segment.acknowledgement.is_none() {
+                self.receiver.ask();
+            }
             return;
         }
         if let Some(number) = segment.acknowledgement
@@ -463,8 +466,10 @@ impl Connection {
             return None;
         }
         self.syn.times += 1;
-        (self.syn.sent, self.syn.timer) = (now, Some(now + self.sender.flight.rto.timeout()));
         let plain = self.is_plain();
+        // ns-2's sink answers each SYN, and has no timer.
+        let timed = !plain || self.state == State::SynSent;
+        (self.syn.sent, self.syn.timer) = (now, timed.then(|| now + self.sender.flight.rto.timeout()));
         let mut packet = self.blank(self.identity.first);
         let segment = &mut packet.segment;
         segment.syn = true;

@@ -17,6 +17,8 @@ pub(super) struct Receiver {
     next: u64,
     /// Runs beyond it; the run that arrived last comes first.
     beyond: Vec<(u64, u64)>,
+    /// How many of the newest runs are remembered for SACK blocks.
+    remembered: usize,
     /// Bytes in order that the application has read.
     read: u64,
     /// The offset of FIN.
@@ -43,7 +45,8 @@ struct AckPolicy {
     delay: Duration,
     blocks: usize,
     segment: u64,
-    /// As ns-2's sink. It also treats a repetition of the last in-order segment as in order.
+    /// As ns-2's sink. It also treats a repetition of the last in-order segment as in order, and it remembers no more runs for SACK
+    /// blocks than an acknowledgement can report.
     of_ns2: bool,
 }
 
@@ -52,6 +55,7 @@ impl Receiver {
         Receiver {
             next: 0,
             beyond: Vec::new(),
+            remembered: 0,
             read: 0,
             fin: None,
             buffer: config.receive_window,
@@ -143,19 +147,24 @@ impl Receiver {
         if start <= self.next {
             self.next = self.next.max(end);
             while let Some(at) = self.beyond.iter().position(|run| run.0 <= self.next) {
-                self.next = self.next.max(self.beyond.remove(at).1);
+                self.next = self.next.max(self.remove(at).1);
             }
             return;
         }
         let mut joined = (start, end);
-        self.beyond.retain(|run| {
-            let apart = run.1 < joined.0 || run.0 > joined.1;
-            if !apart {
-                joined = (joined.0.min(run.0), joined.1.max(run.1));
-            }
-            apart
-        });
+        while let Some(at) = self.beyond.iter().position(|run| run.1 >= joined.0 && run.0 <= joined.1) {
+            let run = self.remove(at);
+            joined = (joined.0.min(run.0), joined.1.max(run.1));
+        }
         self.beyond.insert(0, joined);
+        let most = if self.policy.of_ns2 { self.policy.blocks } else { usize::MAX };
+        self.remembered = (self.remembered + 1).min(most);
+    }
+
+    /// Removes a run of those beyond the next offset expected.
+    fn remove(&mut self, at: usize) -> (u64, u64) {
+        self.remembered -= usize::from(at < self.remembered);
+        self.beyond.remove(at)
     }
 
     /// The other end does not support SACK blocks.
@@ -189,7 +198,7 @@ impl Receiver {
     //= rfc2018#section-4
     pub(super) fn acknowledge(&mut self) -> impl Iterator<Item = (u64, u64)> + '_ {
         (self.waiting, self.due, self.timer) = (0, false, None);
-        self.beyond.iter().copied().take(self.policy.blocks)
+        self.beyond.iter().copied().take(self.policy.blocks.min(self.remembered))
     }
 
     /// The window field. What it allows is never taken back.
@@ -205,4 +214,26 @@ impl Receiver {
 //= rfc7323#section-2.3
 pub(super) fn scale(bytes: u64) -> u8 {
     (0..=14).find(|scale| bytes >> scale <= UNSCALED).unwrap_or(14)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::config::Variant;
+    use super::*;
+
+    /// Of the runs 6, 8, 2 and 4, which arrive in this order, an acknowledgement reports two. Then 1 arrives, and 2 is in order, too.
+    #[test]
+    fn ns2s_sink_forgets_the_runs_that_it_could_not_report() {
+        for (variant, blocks) in [(Variant::Standard, &[(4, 5), (8, 9)][..]), (Variant::Sack1, &[(4, 5)])] {
+            let mut receiver = Receiver::new(&TcpConfig { sack_blocks: 2, ..variant.defaults(1) });
+            let mut reported = Vec::new();
+            for segment in [0, 6, 8, 2, 4, 1] {
+                receiver.arrived(Time::ZERO, segment, segment + 1, false);
+                reported = receiver.acknowledge().collect();
+            }
+            assert_eq!((receiver.next(), &reported[..]), (3, blocks), "{variant:?}");
+            receiver.arrived(Time::ZERO, 9, 10, false);
+            assert_eq!(receiver.acknowledge().collect::<Vec<_>>(), [(8, 10), (4, 5)], "{variant:?}");
+        }
+    }
 }

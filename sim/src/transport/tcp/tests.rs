@@ -228,3 +228,20 @@ fn a_penalty_never_enlarges_a_window() {
         assert_eq!(world.ends[0].cwnd(), left);
     }
 }
+
+/// ns-2's sink answers SYNs and has no timer; its sender acknowledges nothing.
+#[test]
+fn only_the_client_of_sack1_repeats_its_handshake() {
+    for (variant, answers) in [(Variant::Standard, 2), (Variant::Sack1, 1)] {
+        let config = TcpConfig { rto_initial: Duration::from_secs(3), ..variant.defaults(1448) };
+        let mut world = World::new(&config, &SATELLITE, &(1..100).collect::<Vec<_>>());
+        world.ends[0].write(1 << 20);
+        world.run(Duration::from_secs(5));
+        assert_eq!(world.acks.iter().filter(|ack| ack.syn).count(), answers, "{variant:?}");
+    }
+    // The SYN is repeated after 3 s and answered twice.
+    let mut world = World::new(&Variant::Sack1.defaults(1448), &[(10_000_000, 2_000_000)], &[]);
+    world.ends[0].write(1448);
+    world.run(Duration::from_secs(100));
+    assert_eq!((world.acks.iter().filter(|ack| ack.syn).count(), world.counts[0]), (2, 2));
+}
