@@ -4,7 +4,9 @@ use std::io::Read;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use anabranch_sim::against::{self, Comparison, Conversation, Difference, Explanation, NotCompared, Sent};
+use anabranch_sim::against::{
+    self, Assumption, Compared, Comparison, Conversation, Difference, Explanation, NotCompared, Sent,
+};
 use anabranch_sim::capture::CaptureReader;
 use anabranch_sim::scenario::duration;
 use serde_json::json;
@@ -40,6 +42,9 @@ impl Asked {
     }
 }
 
+/// An end answers the handshake sooner than this.
+const AT_ONCE: Duration = Duration::from_millis(5);
+
 /// So many further explanations are named.
 const FURTHER: usize = 3;
 
@@ -55,31 +60,67 @@ pub(crate) fn compare(
         Ok(conversation) => conversation,
         Err(error) => return refuse(format!("{name}: {error}")),
     };
-    if conversation.cut {
-        warn(format!("{name}: only the first {} packets of the capture are compared", conversation.packets));
+    for doubt in doubts(&conversation) {
+        warn(format!("{name}: {doubt}"));
     }
     let settings = asked.against.clone();
     let comparison = Comparison { settings, within: asked.within, mtu: asked.mtu, bulk: asked.bulk };
-    let differences = match against::compare(&conversation, &comparison) {
-        Ok(differences) => differences,
+    let Compared { assumed, differences } = match against::compare(&conversation, &comparison) {
+        Ok(compared) => compared,
         Err(NotCompared::Setting(error)) => return refuse_scenario(&error),
         Err(NotCompared::Endpoint(error)) => return refuse(format!("{name}: {error}")),
     };
     let said = match json {
         true => print_json(&json!({
             "as": conversation.own, "initiates": conversation.initiates, "packets": conversation.packets,
-            "against": asked.against, "same": differences.is_empty(), "differences": differences,
+            "against": asked.against, "same": differences.is_empty(), "assumed": assumed,
+            "differences": differences,
         })),
-        false => print(&text(&conversation, asked, &differences)),
+        false => print(&text(&conversation, asked, &assumed, &differences)),
     };
     if said == DONE && !differences.is_empty() { FAILED } else { said }
 }
 
-fn text(conversation: &Conversation, asked: &Asked, differences: &[Difference]) -> String {
+/// What makes the comparison doubtful as a whole.
+fn doubts(conversation: &Conversation) -> Vec<String> {
+    let mut said = Vec::new();
+    if conversation.cut {
+        said.push(format!("only the first {} packets of the capture are compared", conversation.packets));
+    }
+    if conversation.unread > 0 {
+        said.push(format!(
+            "{} packets cannot be read (malformed, fragments of IP, captured without their headers, or from an unknown link); the comparison \
+             lacks them, and differences may come from that",
+            conversation.unread
+        ));
+    }
+    if conversation.doubled {
+        said.push(
+            "the capture shows packets twice; use one that was made on one interface of the end that is played".to_owned(),
+        );
+    } else if let Some(after) = conversation.answers_after.filter(|after| *after > AT_ONCE) {
+        said.push(format!(
+            "the end that is played answers the handshake after {:.3} s at the soonest; the capture was probably made elsewhere, and \
+             differences may come from that",
+            after.as_secs_f64()
+        ));
+    }
+    said
+}
+
+fn text(
+    conversation: &Conversation,
+    asked: &Asked,
+    assumed: &[Assumption],
+    differences: &[Difference],
+) -> String {
     let played: Vec<String> = conversation.own.iter().map(IpAddr::to_string).collect();
     let side = if conversation.initiates { "which sent the INIT" } else { "which answered the INIT" };
     let (played, against, packets) = (played.join(", "), asked.against.join(", "), conversation.packets);
     let mut lines = vec![format!("{packets} packets; our endpoint ({against}) plays {played}, {side}.")];
+    lines.extend(assumed.iter().map(|assumption| {
+        format!("Assumed, because the capture does not tell it and the answers then agree for longer: {assumption}.")
+    }));
     match differences.len() {
         0 => lines.push("No difference.".to_owned()),
         1 => lines.push("One difference:".to_owned()),
@@ -107,27 +148,33 @@ fn difference(difference: &Difference) -> Vec<String> {
         format!("  capture  {}", sent(&difference.recorded)),
         format!("  ours     {}", sent(&difference.ours)),
     ];
-    match difference.explained.split_first() {
-        None => lines.push(
-            "  No single rule, mechanism or parameter explains it; this subject is not compared any further."
+    let Some((best, others)) = difference.explained.split_first() else {
+        lines.push(match difference.doubt {
+            Some(doubt) => format!(
+                "  Doubtful: the capture does not tell {doubt}. This subject is not compared any further."
+            ),
+            None => "  No single rule, mechanism or parameter explains it; this subject is not compared any further."
                 .to_owned(),
-        ),
-        Some((best, others)) => {
-            lines.push(format!("  {}", explanation(best)));
-            lines.push(format!("           {}", best.meaning));
-            let further: Vec<String> = others
-                .iter()
-                .take(FURTHER)
-                .map(|other| format!("{}={}", other.key, other.recorded))
-                .collect();
-            if !further.is_empty() {
-                let more = others.len().saturating_sub(FURTHER);
-                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-                lines.push(format!("           Also without this difference: {}{more}", further.join(", ")));
-            }
-        }
-    }
+        });
+        return lines;
+    };
+    lines.push(format!("  {}", explanation(best)));
+    lines.push(format!("           {}", best.meaning));
+    let (as_far, shorter): (Vec<_>, Vec<_>) = others.iter().partition(|other| other.until == best.until);
+    lines.extend(further("As far with", &as_far));
+    lines.extend(further("Also without this difference", &shorter));
     lines
+}
+
+/// The first of further explanations.
+fn further(said: &str, others: &[&Explanation]) -> Option<String> {
+    let named: Vec<String> =
+        others.iter().take(FURTHER).map(|other| format!("{}={}", other.key, other.recorded)).collect();
+    let more = match others.len().saturating_sub(FURTHER) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!named.is_empty()).then(|| format!("           {said}: {}{more}", named.join(", ")))
 }
 
 fn explanation(explanation: &Explanation) -> String {

@@ -40,6 +40,6 @@ pub fn against(bytes: &[u8]) {
     // With any tolerance of times, few differences remain to be explained.
     let comparison = Comparison { settings, within: Duration::from_secs(3600), mtu: None, bulk: bytes.len() % 2 == 0 };
     // Addresses and ports of a capture can be such as no endpoint has.
-    let Ok(differences) = compare(&conversation, &comparison) else { return };
-    assert!(differences.iter().all(|one| one.recorded.is_some() || one.ours.is_some()));
+    let Ok(compared) = compare(&conversation, &comparison) else { return };
+    assert!(compared.differences.iter().all(|one| one.recorded.is_some() || one.ours.is_some()));
 }

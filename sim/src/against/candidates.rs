@@ -6,6 +6,11 @@ use anabranch_proto::{Config, Mechanisms, Rules};
 /// The eras, whose numbers are tried.
 const ERAS: [&str; 4] = ["rfc2960", "rfc4960", "rfc9260", "ns2"];
 
+/// The key that names an era.
+pub(super) const ERA: &str = "era";
+/// The era of `[flow.sctp]` if none is named.
+const DEFAULT_ERA: &str = "rfc9260";
+
 /// Another value of one key.
 pub(super) struct Candidate {
     pub(super) key: &'static str,
@@ -15,7 +20,7 @@ pub(super) struct Candidate {
 }
 
 /// Parameters of RFC 9260 §16 and the policy for retransmissions: key, values, meaning.
-const PARAMETERS: [(&str, &[&str], &str); 10] = [
+const PARAMETERS: [(&str, &[&str], &str); 11] = [
     (
         "retransmit",
         &["same", "alternate", "timeout-alternate"],
@@ -23,7 +28,7 @@ const PARAMETERS: [(&str, &[&str], &str); 10] = [
     ),
     (
         "sack_every",
-        &["1", "2"],
+        &["1", "2", "3", "4"],
         "The number of packets after which a SACK is sent at the latest (RFC 9260 section 6.2).",
     ),
     (
@@ -37,11 +42,12 @@ const PARAMETERS: [(&str, &[&str], &str); 10] = [
     ("max_burst", &["1", "2", "3", "4", "6", "8", "16"], "Max.Burst, in packets (RFC 9260 section 6.1 D)."),
     ("path_max_retrans", &["0", "1", "2", "3", "4", "5"], "Path.Max.Retrans (RFC 9260 section 8.2)."),
     ("pf_max_retrans", &["off", "0", "1", "2", "3"], "PotentiallyFailed.Max.Retrans (RFC 7829 section 3.2)."),
+    ("window", &["standard", "cubic", "reno"], "The congestion window of each path."),
     ("cmt", &["true"], "Concurrent multipath transfer: new data on all paths."),
 ];
 
-/// Every candidate but the present values: rules first, then mechanisms, then parameters.
-pub(super) fn candidates(config: &Config) -> Vec<Candidate> {
+/// Every candidate but the present values: rules first, then mechanisms, then parameters, then whole eras. `settings` are those of `config`.
+pub(super) fn candidates(config: &Config, settings: &[String]) -> Vec<Candidate> {
     let mut all = Vec::new();
     for (key, values) in Rules::CHOICES {
         push(&mut all, key, config.rules.get(key), values.iter().copied(), meaning(Rules::DOCS, key));
@@ -69,6 +75,9 @@ pub(super) fn candidates(config: &Config) -> Vec<Candidate> {
     for (key, values, meaning) in PARAMETERS {
         push(&mut all, key, present(config, key), values.iter().copied(), meaning.to_owned());
     }
+    let era = settings.iter().rev().find_map(|setting| setting.strip_prefix("era="));
+    let meaning = "The edition of the standard, with the defaults of all rules and parameters.".to_owned();
+    push(&mut all, ERA, Some(era.unwrap_or(DEFAULT_ERA).to_owned()), ERAS.into_iter(), meaning);
     all
 }
 
@@ -104,6 +113,7 @@ fn present(config: &Config, key: &str) -> Option<String> {
     Some(match key {
         "retransmit" if config.fast == config.timeout => config.timeout.name.clone(),
         "retransmit" => format!("timeout-{}", config.timeout.name),
+        "window" => config.window.name.clone(),
         "sack_every" => config.sack_every.to_string(),
         "sack_delay" => time(config.sack_delay),
         "rto_initial" => time(config.rto_initial),

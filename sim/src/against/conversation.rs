@@ -3,24 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use anabranch_proto::wire::chunk::{FragmentPosition, Init};
+use anabranch_proto::wire::chunk::Init;
 use anabranch_proto::wire::{Address, Chunk, LocalAddress, Packet, Param, Ports};
-use anabranch_proto::{Duration, Extensions, Message, Reliability, Time, Tsn};
+use anabranch_proto::{Duration, Extensions, Time, Tsn};
 use bytes::Bytes;
 
-use super::entry::{Entry, Seen, entries};
+use super::entry::{Entry, mark_repeated};
+use super::messages::{Given, MOST_MESSAGE, messages};
+use super::met::Met;
+use super::queue::{Departures, Rate};
 use crate::capture::{CapturedPacket, ReadError, SctpPacket, sctp_packets};
 
 /// So many SCTP packets of a capture are kept.
 const MOST_PACKETS: usize = 1 << 20;
 /// Packets later than this after the first are not compared: an idle endpoint's timers would run for ages.
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
-/// A message may have so many bytes.
-const MOST_MESSAGE: usize = 16 << 20;
-/// User data: zeros, which take no memory.
-static ZEROS: [u8; MOST_MESSAGE] = [0; MOST_MESSAGE];
-/// Data that leaves so soon after a packet has arrived had waited for that packet.
-const PROMPT: Duration = Duration::from_millis(1);
 /// The MTU, unless larger packets or fragments show another.
 const USUAL_MTU: u32 = 1500;
 
@@ -33,9 +30,13 @@ pub enum NotReplayed {
     /// There is no handshake.
     #[error(
         "no handshake of SCTP in the capture: the replay needs an INIT and its INIT ACK, which tell tags, TSNs and addresses; \
-         begin the capture before the association (SCTP over UDP on another port than 9899: --udp PORT)"
+         begin the capture before the association (SCTP over UDP on another port than 9899: --udp PORT){}",
+        unread_packets(*.unread)
     )]
-    NoHandshake,
+    NoHandshake {
+        /// The number of packets that cannot be read, as [`Conversation::unread`].
+        unread: usize,
+    },
     /// No association has this address.
     #[error("no handshake in the capture has the address {0}; the first one is between {1} and {2}")]
     NoAddress(IpAddr, IpAddr, IpAddr),
@@ -47,15 +48,23 @@ pub enum NotReplayed {
     LongMessage,
 }
 
+fn unread_packets(unread: usize) -> String {
+    match unread {
+        0 => String::new(),
+        1 => "; 1 packet cannot be read".to_owned(),
+        _ => format!("; {unread} packets cannot be read"),
+    }
+}
+
 /// What the replay does at a time.
 #[derive(Clone, Debug)]
 pub(super) enum Act {
     /// A packet of the peer arrives.
     Arrives(Box<Packet>),
+    /// Timers that expire now come before what follows.
+    Due,
     /// The user begins the association.
     Connect,
-    /// The user sends this message.
-    Send(Message),
     /// The user asks for a HEARTBEAT to this address.
     Heartbeat(Address),
     /// The user ends the association.
@@ -75,8 +84,16 @@ pub struct Conversation {
     pub packets: usize,
     /// Whether the capture has more packets than are compared.
     pub cut: bool,
+    /// The number of packets of the capture that may belong to an association of SCTP and cannot be read: malformed ones, fragments of IP, and those of
+    /// which the capture lacks too much.
+    pub unread: usize,
+    /// Whether the capture shows packets of the handshake twice: it was made at several places, or on several interfaces.
+    pub doubled: bool,
+    /// How soon the end that is played answers at the soonest: if not at once, the capture was made elsewhere.
+    pub answers_after: Option<Duration>,
     pub(super) local: Vec<LocalAddress>,
-    pub(super) peer: Address,
+    /// The addresses of the peer. The first one is that to which the INIT went, or from which the INIT ACK came.
+    pub(super) peer: Vec<Address>,
     pub(super) ports: Ports,
     /// The tag that the peer's packets have.
     pub(super) tag: u32,
@@ -86,6 +103,13 @@ pub struct Conversation {
     pub(super) extensions: Extensions,
     pub(super) mtu: u32,
     pub(super) acts: Vec<(Time, Act)>,
+    pub(super) messages: Vec<Given>,
+    /// By source address: the rate of an interface that is slow.
+    pub(super) rates: BTreeMap<IpAddr, Rate>,
+    /// The chunks that the link refused: the distance of the TSN from the first, and how often it had been sent before.
+    pub(super) refused: BTreeSet<(u32, u32)>,
+    /// The first TIMESTAMP of the end that is played.
+    pub(super) stamp: Option<u32>,
     pub(super) recorded: Vec<Entry>,
     pub(super) end: Time,
 }
@@ -129,36 +153,42 @@ impl Conversation {
         played: Option<IpAddr>,
     ) -> Result<Conversation, NotReplayed> {
         let mut packets = Vec::new();
+        let mut unread = 0;
         for captured in capture {
-            packets.extend(sctp_packets(&captured?, udp));
+            match sctp_packets(&captured?, udp) {
+                Some(found) => packets.extend(found),
+                None => unread += 1,
+            }
             if packets.len() > MOST_PACKETS {
                 break;
             }
         }
         let cut = packets.len() > MOST_PACKETS;
         packets.truncate(MOST_PACKETS);
-        let (first, second) = handshake(&packets, played)?;
+        let (first, second) = handshake(&packets, played, unread)?;
         let initiates = played.is_none_or(|ip| first.has(ip));
         let (own, other) = if initiates { (&first, &second) } else { (&second, &first) };
         let mut conversation = Conversation::of(own, other, initiates);
-        conversation.cut = cut;
+        (conversation.cut, conversation.unread) = (cut, unread);
         conversation.fill(&packets, own.init.tag, other.init.tag)?;
         Ok(conversation)
     }
 
     fn of(own: &Offer<'_>, other: &Offer<'_>, initiates: bool) -> Conversation {
         let addresses = own.addresses();
-        let prefix = |address: &Address| if address.ip.is_ipv4() { 24 } else { 64 };
+        let mut peer = vec![if initiates { own.packet.to } else { other.packet.from }];
+        let further = other.addresses().into_iter().filter(|address| *address != peer[0]).collect::<Vec<_>>();
+        peer.extend(further);
         Conversation {
             own: addresses.iter().map(|address| address.ip).collect(),
             initiates,
             packets: 0,
             cut: false,
-            local: addresses
-                .iter()
-                .map(|address| LocalAddress { address: *address, prefix: prefix(address) })
-                .collect(),
-            peer: if initiates { own.packet.to } else { other.packet.from },
+            unread: 0,
+            doubled: false,
+            answers_after: None,
+            local: local(&addresses),
+            peer,
             ports: own.packet.ports,
             tag: own.init.tag,
             first_tsn: own.init.tsn,
@@ -167,6 +197,10 @@ impl Conversation {
             extensions: extensions(own.init),
             mtu: USUAL_MTU,
             acts: Vec::new(),
+            messages: Vec::new(),
+            rates: BTreeMap::new(),
+            refused: BTreeSet::new(),
+            stamp: None,
             recorded: Vec::new(),
             end: Time::ZERO,
         }
@@ -178,11 +212,16 @@ impl Conversation {
             packet.tag == 0
                 && packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Init(init) if init.tag == tag))
         };
+        let ports = self.ports;
+        // If it is reflected, the tag is that of the packets which its sender received.
+        let has = |packet: &Packet, tag: u32, reflected: u32| {
+            packet.tag == if is_reflected(packet) { reflected } else { tag }
+        };
         let ours = |packet: &Packet| {
-            packet.ports == self.ports && (packet.tag == peer_tag || begins(packet, own_tag))
+            packet.ports == ports && (has(packet, peer_tag, own_tag) || begins(packet, own_tag))
         };
         let theirs = |packet: &Packet| {
-            packet.ports == self.ports.reversed() && (packet.tag == own_tag || begins(packet, peer_tag))
+            packet.ports == ports.reversed() && (has(packet, own_tag, peer_tag) || begins(packet, peer_tag))
         };
         let interfaces = interfaces(packets, ours);
         let here = |packet: &SctpPacket, inbound| match (packet.inbound, &packet.interface) {
@@ -194,38 +233,50 @@ impl Conversation {
         let taken = |packet: &&SctpPacket| {
             ours(&packet.packet) && here(packet, false) || theirs(&packet.packet) && here(packet, true)
         };
-        let mut met = Met::new(self.first_tsn, self.initiates);
         let Some(begun) = packets.iter().find(taken).map(|packet| packet.time) else {
-            return Err(NotReplayed::NoHandshake);
+            return Err(NotReplayed::NoHandshake { unread: self.unread });
         };
-        for packet in packets.iter().filter(taken) {
+        let since = |packet: &SctpPacket| {
             let nanos = u64::try_from(packet.time.saturating_sub(begun).max(0)).unwrap_or(u64::MAX);
-            if u128::from(nanos) > LONGEST.as_nanos() {
+            (u128::from(nanos) <= LONGEST.as_nanos()).then(|| Time::from_nanos(nanos))
+        };
+        let left = packets.iter().filter(|packet| taken(packet) && ours(&packet.packet) && !packet.refused);
+        self.rates = rates(left.filter_map(|packet| Some((since(packet)?, packet))));
+        let mut met = Met::new(self.first_tsn, self.initiates, &self.rates);
+        for packet in packets.iter().filter(taken) {
+            let Some(at) = since(packet) else {
                 self.cut = true;
                 break;
-            }
+            };
             // A capture's times can go back by a little; the replay's do not.
-            self.end = self.end.max(Time::from_nanos(nanos));
+            self.end = self.end.max(at);
             self.packets += 1;
             if ours(&packet.packet) {
                 met.sent(self.end, packet, &mut self.recorded);
                 self.mtu = self.mtu.max(packet.size);
             } else {
-                met.arrived(self.end, &packet.packet);
+                met.arrived(self.end, packet);
             }
         }
         if self.recorded.is_empty() {
             return Err(NotReplayed::OneSided(self.own[0]));
         }
+        mark_repeated(&mut self.recorded);
         self.mtu = met.fragment.filter(|size| size.next_multiple_of(4) < self.mtu).unwrap_or(self.mtu);
-        self.acts = met.acts()?;
+        self.messages = messages(&met.sent)?;
+        (self.doubled, self.answers_after) = (met.doubled, met.answers_after);
+        (self.acts, self.refused, self.stamp) = (met.acts, met.refused, met.stamp);
         Ok(())
     }
 }
 
 /// The first handshake, of the end with the address `played` if there is one: the INIT and the INIT ACK whose cookie was
 /// echoed.
-fn handshake(packets: &[SctpPacket], played: Option<IpAddr>) -> Result<(Offer<'_>, Offer<'_>), NotReplayed> {
+fn handshake(
+    packets: &[SctpPacket],
+    played: Option<IpAddr>,
+    unread: usize,
+) -> Result<(Offer<'_>, Offer<'_>), NotReplayed> {
     let cookies: BTreeSet<&Bytes> = chunks(packets).filter_map(|(_, chunk)| cookie_echo(chunk)).collect();
     // By ports and tag of the INIT: a capture can have many.
     let mut begun = BTreeMap::new();
@@ -257,7 +308,7 @@ fn handshake(packets: &[SctpPacket], played: Option<IpAddr>) -> Result<(Offer<'_
     }
     Err(match (played, first) {
         (Some(ip), Some((from, to))) => NotReplayed::NoAddress(ip, from, to),
-        _ => NotReplayed::NoHandshake,
+        _ => NotReplayed::NoHandshake { unread },
     })
 }
 
@@ -298,209 +349,38 @@ fn interfaces(packets: &[SctpPacket], ours: impl Fn(&Packet) -> bool) -> BTreeSe
     leaving().filter(|one| Some(one.hops_left) == most).filter_map(|one| one.interface.clone()).collect()
 }
 
-/// A chunk of user data that was sent for the first time.
-struct Sent {
-    /// The place among the acts at which its message must be given at the latest.
-    place: usize,
-    at: Time,
-    /// The stream, and whether it is unordered.
-    stream: (u16, bool),
-    /// I-DATA: the message identifier.
-    mid: Option<u32>,
-    ppid: Option<u32>,
-    end: bool,
-    immediate: bool,
-    length: usize,
+/// The addresses with the usual lengths of their networks. If several are in one network, only the routes of the captured host tell from which one it
+/// sends; then the position of an address says to which one of the peer's it belongs.
+fn local(addresses: &[Address]) -> Vec<LocalAddress> {
+    let network = |address: &Address| match address.ip {
+        IpAddr::V4(ip) => (true, u64::from(ip.to_bits() >> 8)),
+        IpAddr::V6(ip) => (false, (ip.to_bits() >> 64) as u64),
+    };
+    let known = |address: &Address| {
+        let (usual, whole) = if address.ip.is_ipv4() { (24, 32) } else { (64, 128) };
+        let shared = addresses.iter().filter(|other| network(other) == network(address)).count() > 1;
+        LocalAddress { address: *address, prefix: if shared { whole } else { usual } }
+    };
+    addresses.iter().map(known).collect()
 }
 
-/// What one end met and did, in order.
-struct Met {
-    first_tsn: Tsn,
-    initiates: bool,
-    seen: Seen,
-    acts: Vec<(Time, Act)>,
-    /// The last packet that arrived, as a place among the acts.
-    arrived: Option<usize>,
-    /// By the distance of the TSN from the first.
-    sent: BTreeMap<u32, Sent>,
-    /// The size of the largest packet with a fragment that is not the last of its message.
-    fragment: Option<u32>,
-    connected: bool,
-    closing: bool,
+/// Whether a packet has the tag of its sender: ABORT and SHUTDOWN COMPLETE can have it (RFC 9260 §8.4).
+fn is_reflected(packet: &Packet) -> bool {
+    packet.chunks.iter().any(|chunk| match chunk {
+        Chunk::Abort(abort) => abort.reflected,
+        Chunk::ShutdownComplete(complete) => complete.reflected,
+        _ => false,
+    })
 }
 
-impl Met {
-    fn new(first_tsn: Tsn, initiates: bool) -> Met {
-        Met {
-            first_tsn,
-            initiates,
-            seen: Seen::default(),
-            acts: Vec::new(),
-            arrived: None,
-            sent: BTreeMap::new(),
-            fragment: None,
-            connected: false,
-            closing: false,
-        }
+/// By source address: the rates at which these packets left.
+fn rates<'a>(left: impl Iterator<Item = (Time, &'a SctpPacket)>) -> BTreeMap<IpAddr, Rate> {
+    let mut departures: BTreeMap<IpAddr, Departures> = BTreeMap::new();
+    let mut latest = Time::ZERO;
+    for (at, packet) in left {
+        latest = latest.max(at);
+        departures.entry(packet.packet.from.ip).or_default().push(latest, packet.size);
     }
-
-    fn arrived(&mut self, at: Time, packet: &Packet) {
-        self.closing |= packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Shutdown(_)));
-        self.arrived = Some(self.acts.len());
-        self.acts.push((at, Act::Arrives(Box::new(packet.clone()))));
-    }
-
-    fn sent(&mut self, at: Time, captured: &SctpPacket, recorded: &mut Vec<Entry>) {
-        let packet = &captured.packet;
-        let before = recorded.len();
-        entries(at, Some(captured.number), packet, None, &mut self.seen, recorded);
-        recorded[before..].iter_mut().for_each(|entry| entry.refused = captured.refused);
-        for chunk in &packet.chunks {
-            match chunk {
-                Chunk::Init(_) if self.initiates && !std::mem::replace(&mut self.connected, true) => {
-                    self.acts.push((at, Act::Connect));
-                }
-                Chunk::Data(data) => self.data(
-                    at,
-                    data.tsn,
-                    captured.size,
-                    Sent {
-                        place: 0,
-                        at,
-                        stream: (data.stream, data.unordered),
-                        mid: None,
-                        ppid: data.begin.then_some(data.ppid),
-                        end: data.end,
-                        immediate: data.immediate,
-                        length: data.payload.len(),
-                    },
-                ),
-                Chunk::IData(data) => self.data(
-                    at,
-                    data.tsn,
-                    captured.size,
-                    Sent {
-                        place: 0,
-                        at,
-                        stream: (data.stream, data.unordered),
-                        mid: Some(data.mid.0),
-                        ppid: match data.place {
-                            FragmentPosition::First { ppid } => Some(ppid),
-                            FragmentPosition::Later { .. } => None,
-                        },
-                        end: data.end,
-                        immediate: data.immediate,
-                        length: data.payload.len(),
-                    },
-                ),
-                Chunk::Heartbeat(_) => self.acts.push((at, Act::Heartbeat(packet.to))),
-                Chunk::Shutdown(_) if !std::mem::replace(&mut self.closing, true) => {
-                    let place = self.place(at);
-                    self.acts.insert(place, (self.time(place, at), Act::Shutdown));
-                    self.moved(place);
-                }
-                Chunk::Abort(_) => self.acts.push((at, Act::Abort)),
-                _ => {}
-            }
-        }
-    }
-
-    /// Where the user did what shows at `at`: before the packet that arrived just then, if there is one.
-    fn place(&self, at: Time) -> usize {
-        let prompt = |place: &usize| at.since(self.acts[*place].0) <= PROMPT;
-        self.arrived.filter(prompt).unwrap_or(self.acts.len())
-    }
-
-    fn time(&self, place: usize, at: Time) -> Time {
-        self.acts.get(place).map_or(at, |(time, _)| *time)
-    }
-
-    /// An act was inserted at `place`.
-    fn moved(&mut self, place: usize) {
-        if let Some(arrived) = self.arrived.as_mut().filter(|arrived| **arrived >= place) {
-            *arrived += 1;
-        }
-        self.sent.values_mut().filter(|sent| sent.place > place).for_each(|sent| sent.place += 1);
-    }
-
-    fn data(&mut self, at: Time, tsn: Tsn, size: u32, sent: Sent) {
-        let distance = tsn.distance_from(self.first_tsn);
-        // A capture that lacks packets has jumps; a TSN from elsewhere is none of this association's.
-        if distance > 1 << 30 || self.sent.contains_key(&distance) {
-            return;
-        }
-        if !sent.end {
-            self.fragment = self.fragment.max(Some(size));
-        }
-        let place = self.place(at);
-        self.sent.insert(distance, Sent { place, at: self.time(place, at), ..sent });
-    }
-
-    /// The acts, and among them the messages in the order of their TSNs, each given when its first chunk was sent.
-    fn acts(self) -> Result<Vec<(Time, Act)>, NotReplayed> {
-        let mut given: BTreeMap<usize, Vec<(Time, Message)>> = BTreeMap::new();
-        let mut latest = (usize::MAX, None::<Time>);
-        for (place, at, message) in messages(&self.sent)?.into_iter().rev() {
-            // A message that is given later cannot be sent before.
-            if place <= latest.0 {
-                latest = (place, Some(latest.1.map_or(at, |time| time.min(at))));
-            }
-            given.entry(latest.0).or_default().push((latest.1.unwrap_or(at), message));
-        }
-        let mut acts = Vec::with_capacity(self.acts.len() + self.sent.len());
-        let take = |given: &mut BTreeMap<usize, Vec<(Time, Message)>>, place| {
-            let messages = given.remove(&place).unwrap_or_default();
-            messages.into_iter().rev().map(|(at, message)| (at, Act::Send(message)))
-        };
-        let end = self.acts.len();
-        for (place, act) in self.acts.into_iter().enumerate() {
-            acts.extend(take(&mut given, place));
-            acts.push(act);
-        }
-        acts.extend(take(&mut given, end));
-        Ok(acts)
-    }
-}
-
-/// The messages whose chunks were sent, in the order of their first TSNs: place, time, message.
-fn messages(sent: &BTreeMap<u32, Sent>) -> Result<Vec<(usize, Time, Message)>, NotReplayed> {
-    let mut messages: Vec<(usize, Time, Message)> = Vec::new();
-    let mut lengths: Vec<usize> = Vec::new();
-    // Unfinished messages. Fragments of DATA follow each other; those of I-DATA have a message identifier.
-    let mut open = BTreeMap::new();
-    for chunk in sent.values() {
-        let key = chunk.mid.map(|mid| (chunk.stream, mid));
-        let index = match (chunk.ppid, open.get(&key)) {
-            (None, Some(index)) => *index,
-            // Without its first fragment, a message begins with the first one that was captured.
-            (ppid, _) => {
-                let message = Message {
-                    stream: chunk.stream.0,
-                    ppid: ppid.unwrap_or(0),
-                    unordered: chunk.stream.1,
-                    immediate: false,
-                    payload: Bytes::new(),
-                    reliability: Reliability::Full,
-                };
-                messages.push((chunk.place, chunk.at, message));
-                lengths.push(0);
-                messages.len() - 1
-            }
-        };
-        let (place, at, message) = &mut messages[index];
-        (*place, *at) = (chunk.place.min(*place), chunk.at.min(*at));
-        lengths[index] += chunk.length;
-        if lengths[index] > MOST_MESSAGE {
-            return Err(NotReplayed::LongMessage);
-        }
-        message.immediate |= chunk.immediate && chunk.end;
-        message.payload = Bytes::from_static(&ZEROS[..lengths[index]]);
-        if chunk.end {
-            open.remove(&key);
-        } else {
-            open.insert(key, index);
-        }
-    }
-    messages.retain(|(_, _, message)| !message.payload.is_empty());
-    Ok(messages)
+    let known = departures.into_iter().filter_map(|(from, departures)| Some((from, departures.rate()?)));
+    known.collect()
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use anabranch_proto::policy::Why;
-use anabranch_proto::wire::chunk::GapBlock;
+use anabranch_proto::wire::chunk::{GapBlock, Sack};
 use anabranch_proto::wire::{Chunk, Packet};
 use anabranch_proto::{Purpose, Reason, Time, Tsn};
 use serde::Serialize;
@@ -56,10 +56,6 @@ pub(super) enum What {
     Control(u8),
 }
 
-/// The TSNs that were sent.
-#[derive(Clone, Default, Debug)]
-pub(super) struct Seen(BTreeSet<u32>);
-
 /// Appends what a packet tells. HEARTBEATs leave at random times and are not compared; nor are chunks that the replay does
 /// not cause (RE-CONFIG, ASCONF, FORWARD TSN).
 pub(super) fn entries(
@@ -67,10 +63,9 @@ pub(super) fn entries(
     number: Option<u64>,
     packet: &Packet,
     reason: Option<Reason>,
-    seen: &mut Seen,
     out: &mut Vec<Entry>,
 ) {
-    let mut data = |tsn: Tsn| What::Data { tsn, again: !seen.0.insert(tsn.0), to: packet.to.ip };
+    let data = |tsn: Tsn| What::Data { tsn, again: false, to: packet.to.ip };
     for chunk in &packet.chunks {
         let what = match chunk {
             Chunk::Init(_) | Chunk::InitAck(_) | Chunk::CookieEcho(_) | Chunk::CookieAck(_) => {
@@ -78,12 +73,8 @@ pub(super) fn entries(
             }
             Chunk::Data(chunk) => data(chunk.tsn),
             Chunk::IData(chunk) => data(chunk.tsn),
-            Chunk::Sack(sack) => What::Sack {
-                cumulative: sack.cumulative,
-                gaps: sack.gaps.clone(),
-                duplicates: sack.duplicates.len(),
-                a_rwnd: sack.a_rwnd,
-            },
+            Chunk::Sack(sack) => acknowledgement(sack),
+            Chunk::NrSack(sack) => acknowledgement(&sack.to_sack()),
             Chunk::HeartbeatAck(_)
             | Chunk::Shutdown(_)
             | Chunk::ShutdownAck(_)
@@ -95,6 +86,25 @@ pub(super) fn entries(
             _ => continue,
         };
         out.push(Entry { at, number, reason, refused: false, what });
+    }
+}
+
+fn acknowledgement(sack: &Sack) -> What {
+    What::Sack {
+        cumulative: sack.cumulative,
+        gaps: sack.gaps.clone(),
+        duplicates: sack.duplicates.len(),
+        a_rwnd: sack.a_rwnd,
+    }
+}
+
+/// Tells the retransmissions of these entries, which are in the order of their times.
+pub(super) fn mark_repeated(entries: &mut [Entry]) {
+    let mut seen = BTreeSet::new();
+    for entry in entries {
+        if let What::Data { tsn, again, .. } = &mut entry.what {
+            *again = !seen.insert(tsn.0);
+        }
     }
 }
 
@@ -123,6 +133,19 @@ impl What {
     /// Where data was sent.
     pub(super) fn destination(&self) -> Option<IpAddr> {
         if let What::Data { to, .. } = self { Some(*to) } else { None }
+    }
+
+    /// Whether it reports a gap at a TSN that the other one acknowledges.
+    pub(super) fn lacks(&self, other: &What) -> bool {
+        let (What::Sack { cumulative, gaps, .. }, What::Sack { cumulative: theirs, gaps: their_gaps, .. }) =
+            (self, other)
+        else {
+            return false;
+        };
+        let missing = cumulative.next();
+        let offset = missing.distance_from(*theirs);
+        let has = |gap: &GapBlock| (u32::from(gap.start)..=u32::from(gap.end)).contains(&offset);
+        !gaps.is_empty() && (!missing.after(*theirs) || their_gaps.iter().any(has))
     }
 
     pub(super) fn a_rwnd(&self) -> u32 {

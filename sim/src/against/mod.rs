@@ -11,6 +11,10 @@
 mod candidates;
 mod conversation;
 mod entry;
+mod manner;
+mod messages;
+mod met;
+mod queue;
 mod replay;
 
 use std::collections::VecDeque;
@@ -19,14 +23,20 @@ use anabranch_proto::{Config, Duration, NewError, Time};
 use serde::Serialize;
 
 use crate::scenario::{ScenarioError, protocol};
-use candidates::{Candidate, candidates};
+use candidates::{Candidate, ERA, candidates};
 pub use conversation::{Conversation, NotReplayed};
 use entry::Entry;
 pub use entry::Subject;
+use manner::Manner;
+pub use manner::{Assumption, Doubt};
 use replay::replay;
 
 /// So many differences are reported at most.
 const MOST_DIFFERENCES: usize = 20;
+/// One in so many messages that waited for the interface is few.
+const FEW: usize = 10;
+/// So often the replay goes on after a difference or with another assumption.
+const MOST_STEPS: usize = 40;
 /// A trial goes on for so long after the difference that it shall explain.
 const TRIAL: Duration = Duration::from_millis(500);
 /// a_rwnd may differ by this part of the receive buffer: stacks count the overhead of their buffers differently.
@@ -71,6 +81,8 @@ pub struct Difference {
     pub ours: Option<Sent>,
     /// The section that rules it.
     pub section: String,
+    /// What the capture does not tell, and what may therefore be the whole difference. Then a choice explains it only if nothing else differs with it.
+    pub doubt: Option<Doubt>,
     /// The choices with which the difference disappears, the most far-reaching first; the first is kept for what
     /// follows. None: no single choice explains it, and nothing further is compared on this subject.
     pub explained: Vec<Explanation>,
@@ -100,6 +112,13 @@ pub struct Explanation {
     pub until: Option<f64>,
 }
 
+impl Explanation {
+    /// Whether it reaches further than until this time.
+    fn is_beyond(&self, until: Until) -> bool {
+        until.is_some_and(|until| self.until.is_none_or(|own| own > until.as_secs_f64()))
+    }
+}
+
 /// Where two ends part.
 #[derive(Copy, Clone)]
 struct Parting<'a> {
@@ -108,36 +127,136 @@ struct Parting<'a> {
     recorded: Option<&'a Entry>,
 }
 
-/// Replays the conversation against our endpoint and returns the differences in order of discovery.
-pub fn compare(conversation: &Conversation, comparison: &Comparison) -> Result<Vec<Difference>, NotCompared> {
+/// The result of a comparison.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Compared {
+    /// What the capture does not tell and was assumed.
+    pub assumed: Vec<Assumption>,
+    /// The differences, in order of discovery.
+    pub differences: Vec<Difference>,
+}
+
+/// Replays the conversation against our endpoint.
+pub fn compare(conversation: &Conversation, comparison: &Comparison) -> Result<Compared, NotCompared> {
+    let asked = Manner::new(comparison.bulk);
     let mut settings = comparison.settings.clone();
-    let mut open = Subject::ALL.to_vec();
+    let config = protocol("--against", &settings)?;
+    let mut trial = Trial { conversation, comparison, config, manner: asked, open: Subject::ALL.to_vec() };
     let mut differences = Vec::new();
-    let all = conversation.end + comparison.within;
-    let mut config = protocol("--against", &settings)?;
-    while differences.len() < MOST_DIFFERENCES {
-        let sent = run(conversation, comparison, &config, all)?;
-        let Some((parting, ours)) = first(conversation, &sent, comparison.within, &open, all) else { break };
-        let explained = explain(conversation, comparison, &settings, &config, parting, &open);
+    let all = trial.all();
+    for _ in 0..MOST_STEPS {
+        if differences.len() == MOST_DIFFERENCES {
+            break;
+        }
+        let sent = trial.run(all)?;
+        let Some((parting, ours)) = first(conversation, &sent, comparison.within, &trial.open, all) else {
+            break;
+        };
+        let mut explained = explain(&trial, &settings, parting);
+        let doubt = trial.doubt(&parting, ours);
+        // In doubt, only a choice with which nothing differs any more explains the difference.
+        let doubt = doubt.filter(|_| explained.first().is_none_or(|best| best.until.is_some()));
+        if doubt.is_some() {
+            explained.clear();
+        }
+        if let Some((manner, until)) = trial.other_manner(parting.at)
+            && explained.first().is_none_or(|best| !best.is_beyond(until))
+        {
+            trial.manner = manner;
+            continue;
+        }
         match explained.first() {
             Some(best) => {
                 settings.push(format!("{}={}", best.key, best.recorded));
-                config = protocol("--against", &settings)?;
+                trial.config = protocol("--against", &settings)?;
             }
-            None => open.retain(|subject| *subject != parting.subject),
+            None => trial.open.retain(|subject| *subject != parting.subject),
         }
-        differences.push(difference(parting, ours, explained));
+        differences.push(Difference { doubt, ..difference(parting, ours, explained) });
     }
-    Ok(differences)
+    Ok(Compared { assumed: trial.manner.assumes(asked), differences })
 }
 
-fn run(
-    conversation: &Conversation,
-    comparison: &Comparison,
-    config: &Config,
-    end: Time,
-) -> Result<Vec<Entry>, NewError> {
-    replay(conversation, config, comparison.mtu, comparison.bulk, end)
+/// A replay: with which settings, in which manner, and which subjects are compared.
+#[derive(Clone)]
+struct Trial<'a> {
+    conversation: &'a Conversation,
+    comparison: &'a Comparison,
+    config: Config,
+    manner: Manner,
+    open: Vec<Subject>,
+}
+
+/// The time of a first difference; `None`: there is none.
+type Until = Option<Time>;
+
+impl Trial<'_> {
+    /// The end of the comparison.
+    fn all(&self) -> Time {
+        self.conversation.end + self.comparison.within
+    }
+
+    fn run(&self, end: Time) -> Result<Vec<Entry>, NewError> {
+        replay(self.conversation, &self.config, self.comparison.mtu, self.manner, end)
+    }
+
+    /// The time of the next difference if the one at `at` disappears and nothing differs earlier.
+    fn reaches(&self, at: Time) -> Option<Until> {
+        let later = |until: &Until| until.is_none_or(|until| until > at);
+        let until = |end: Time| -> Option<Until> {
+            let sent = self.run(end).ok()?;
+            let parting = first(self.conversation, &sent, self.comparison.within, &self.open, end);
+            Some(parting.map(|(parting, _)| parting.at)).filter(later)
+        };
+        let soon = (at + self.comparison.within + TRIAL).min(self.all());
+        until(soon).and_then(|_| until(self.all()))
+    }
+
+    /// Whether the captured end gave up messages that it had until this time.
+    fn gives_up(&self, until: Time) -> bool {
+        self.conversation.messages.iter().any(|message| message.is_given_up(until))
+    }
+
+    /// Whether some of the messages until this time waited for their interface, and not only a few.
+    fn waits(&self, until: Time) -> bool {
+        let sent = || self.conversation.messages.iter().filter(|message| message.is_sent(until));
+        sent().filter(|message| message.waited()).count() * FEW > sent().count()
+    }
+
+    /// Whether it is doubtful that a difference is one of the two endpoints.
+    fn doubt(&self, parting: &Parting<'_>, ours: Option<&Entry>) -> Option<Doubt> {
+        let both = parting.recorded.zip(ours).map(|(theirs, own)| (&theirs.what, &own.what));
+        let tolerance = self.conversation.a_rwnd / WINDOW_TOLERANCE;
+        let fuller =
+            both.is_some_and(|(theirs, own)| theirs.a_rwnd() < own.a_rwnd().saturating_sub(tolerance));
+        let lacks = both.is_some_and(|(theirs, own)| theirs.lacks(own));
+        match parting.subject {
+            Subject::Window | Subject::Acknowledgement if fuller => Some(Doubt::Reading),
+            Subject::Acknowledgement if lacks => Some(Doubt::Arrival),
+            Subject::Data if self.gives_up(parting.at + self.comparison.within) => Some(Doubt::GivenUp),
+            Subject::Data if !self.comparison.bulk && self.waits(parting.at) => Some(Doubt::Waiting),
+            _ => None,
+        }
+    }
+
+    /// What else may be assumed so that the difference at `at` disappears, and the time of the next one: what reaches furthest.
+    fn other_manner(&self, at: Time) -> Option<(Manner, Until)> {
+        let known = self.conversation;
+        let gives_up = self.gives_up(known.end);
+        let addresses = known.peer.len() > 1;
+        let mut best: Option<(Manner, Until)> = None;
+        for manner in self.manner.others(!known.rates.is_empty(), addresses, gives_up) {
+            let Some(until) = (Trial { manner, ..self.clone() }).reaches(at) else { continue };
+            if best.is_none_or(|(_, most)| reach(until) > reach(most)) {
+                best = Some((manner, until));
+            }
+        }
+        best
+    }
+}
+
+fn reach(until: Until) -> u64 {
+    until.map_or(u64::MAX, Time::as_nanos)
 }
 
 fn difference(parting: Parting<'_>, ours: Option<&Entry>, explained: Vec<Explanation>) -> Difference {
@@ -150,6 +269,7 @@ fn difference(parting: Parting<'_>, ours: Option<&Entry>, explained: Vec<Explana
         recorded: parting.recorded.map(sent),
         ours: ours.map(sent),
         section,
+        doubt: None,
         explained,
     }
 }
@@ -225,37 +345,20 @@ fn counterpart(own: &Entry, recorded: &VecDeque<&Entry>, within: Duration) -> Op
 }
 
 /// The choices with which the difference disappears and nothing that agreed before differs.
-fn explain(
-    conversation: &Conversation,
-    comparison: &Comparison,
-    settings: &[String],
-    config: &Config,
-    parting: Parting<'_>,
-    open: &[Subject],
-) -> Vec<Explanation> {
-    let all = conversation.end + comparison.within;
-    let trial = (parting.at + comparison.within + TRIAL).min(all);
-    // The time of the first difference; None: no difference until `end`.
-    let next = |candidate: &Candidate, end: Time| -> Option<Option<Time>> {
-        let changed = [settings, &[format!("{}={}", candidate.key, candidate.value)]].concat();
-        let config = protocol("--against", &changed).ok()?;
-        let sent = run(conversation, comparison, &config, end).ok()?;
-        let parting = first(conversation, &sent, comparison.within, open, end);
-        Some(parting.map(|(parting, _)| parting.at))
-    };
+fn explain(trial: &Trial<'_>, settings: &[String], parting: Parting<'_>) -> Vec<Explanation> {
     let mut explained = Vec::new();
-    for candidate in candidates(config) {
-        let later = |at: Option<Time>| at.is_none_or(|at| at > parting.at);
-        if !next(&candidate, trial).is_some_and(later) {
-            continue;
-        }
-        if let Some(until) = next(&candidate, all).filter(|at| later(*at)) {
+    for candidate in candidates(&trial.config, settings) {
+        let changed = [settings, &[format!("{}={}", candidate.key, candidate.value)]].concat();
+        let Ok(config) = protocol("--against", &changed) else { continue };
+        let until = (Trial { config, ..trial.clone() }).reaches(parting.at);
+        // A whole era is no answer to one difference among several.
+        if let Some(until) = until.filter(|until| candidate.key != ERA || until.is_none()) {
             explained.push((until, candidate));
         }
     }
-    // The sort is stable: at equal reach, rules stand before mechanisms, and these before parameters.
-    explained.sort_by_key(|(until, _)| std::cmp::Reverse(until.map_or(u64::MAX, Time::as_nanos)));
-    let explanation = |(until, candidate): (Option<Time>, Candidate)| Explanation {
+    // The sort is stable: at equal reach, rules stand before mechanisms, these before parameters, and whole eras last.
+    explained.sort_by_key(|(until, _)| std::cmp::Reverse(reach(*until)));
+    let explanation = |(until, candidate): (Until, Candidate)| Explanation {
         key: candidate.key.to_owned(),
         ours: candidate.ours,
         recorded: candidate.value,

@@ -10,7 +10,11 @@ use anabranch_proto::{
 use bytes::Bytes;
 
 use super::conversation::{Act, Conversation, cookie};
-use super::entry::{Entry, Seen, entries};
+use super::entry::{Entry, entries, mark_repeated};
+use super::manner::{Manner, User};
+use super::messages::given;
+use super::met::Place;
+use super::queue::Queues;
 
 /// The largest receive buffer of a replay; a capture may announce any.
 const MOST_BUFFER: u32 = 64 << 20;
@@ -40,52 +44,48 @@ fn config(conversation: &Conversation, settings: &Config, mtu: Option<u32>) -> C
     config
 }
 
-/// Replays the conversation until `end` and returns what our endpoint sent. `bulk`: the user gives all messages at once.
+/// Replays the conversation until `end` and returns what our endpoint sent.
 pub(super) fn replay(
     conversation: &Conversation,
     settings: &Config,
     mtu: Option<u32>,
-    bulk: bool,
+    manner: Manner,
     end: Time,
 ) -> Result<Vec<Entry>, NewError> {
     let config = config(conversation, settings, mtu);
-    let mut endpoint = Endpoint::new(config, Policies::default(), [0; 32])?;
+    let mut endpoint = Endpoint::new(config, Policies::default(), [manner.seed; 32])?;
     endpoint.set_listening(!conversation.initiates);
-    let mut replay = Replay {
-        conversation,
-        endpoint,
-        association: None,
-        waiting: VecDeque::new(),
-        now: Time::ZERO,
-        deadline: None,
-        tag: None,
-        cookie: None,
-        heartbeats: BTreeMap::new(),
-        seen: Seen::default(),
-        sent: Vec::new(),
-    };
-    let is_message = |act: &Act| matches!(act, Act::Send(_));
-    if bulk {
-        let messages = conversation.acts.iter().filter(|(_, act)| is_message(act));
-        replay.waiting.extend(messages.filter_map(|(_, act)| match act {
-            Act::Send(message) => Some(message.clone()),
-            _ => None,
-        }));
+    let mut replay = Replay::new(conversation, endpoint, manner);
+    let mut messages = given(&conversation.messages, manner).into_iter().peekable();
+    if manner.user == User::AtOnce {
+        replay.waiting.extend(messages.by_ref().map(|(_, message)| message));
     }
-    for (at, act) in conversation.acts.iter().filter(|(_, act)| !bulk || !is_message(act)) {
-        if *at > end {
-            break;
+    let mut index = 0;
+    loop {
+        let here = |(place, _): &(Place, Message)| place.index <= index;
+        let is_given = messages.peek().is_some_and(here);
+        let act = conversation.acts.get(index);
+        let given_at = messages.peek().filter(|_| is_given || act.is_none()).map(|(place, _)| place.at);
+        let Some(at) = given_at.or(act.map(|(at, _)| *at)).filter(|at| *at <= end) else { break };
+        replay.until(at);
+        if given_at.is_some() {
+            replay.send(messages.next().map(|(_, message)| message));
+        } else if let Some((_, act)) = act {
+            replay.act(act);
+            index += 1;
         }
-        replay.until(*at);
-        replay.act(act);
     }
     replay.until(end);
+    // Packets wait in the queues of their interfaces.
+    replay.sent.sort_by_key(|entry| entry.at);
+    mark_repeated(&mut replay.sent);
     Ok(replay.sent)
 }
 
 struct Replay<'a> {
     conversation: &'a Conversation,
     endpoint: Endpoint,
+    manner: Manner,
     association: Option<AssociationId>,
     /// Messages that the user could not yet give.
     waiting: VecDeque<Message>,
@@ -97,11 +97,34 @@ struct Replay<'a> {
     cookie: Option<Bytes>,
     /// By address: the content of the last HEARTBEAT there.
     heartbeats: BTreeMap<Address, Bytes>,
-    seen: Seen,
+    /// Our first TIMESTAMP.
+    stamp: Option<u32>,
+    queues: Queues,
+    /// By the distance of a TSN from the first: how often our endpoint has sent it.
+    times: BTreeMap<u32, u32>,
     sent: Vec<Entry>,
 }
 
-impl Replay<'_> {
+impl<'a> Replay<'a> {
+    fn new(conversation: &'a Conversation, endpoint: Endpoint, manner: Manner) -> Replay<'a> {
+        Replay {
+            conversation,
+            endpoint,
+            manner,
+            association: None,
+            waiting: VecDeque::new(),
+            now: Time::ZERO,
+            deadline: None,
+            tag: None,
+            cookie: None,
+            heartbeats: BTreeMap::new(),
+            stamp: None,
+            queues: if manner.queues { Queues::of(&conversation.rates) } else { Queues::default() },
+            times: BTreeMap::new(),
+            sent: Vec::new(),
+        }
+    }
+
     /// Lets time pass; what is due before `until` happens.
     fn until(&mut self, until: Time) {
         // The user's messages of one packet are given before the endpoint is polled.
@@ -120,25 +143,40 @@ impl Replay<'_> {
             Act::Arrives(packet) => {
                 if let Some(packet) = self.translated(packet) {
                     self.endpoint.handle(self.now, Incoming::Packet(packet));
+                    self.read();
+                    self.drain();
+                }
+            }
+            Act::Due => {
+                while self.deadline.is_some_and(|next| next <= self.now) {
                     self.drain();
                 }
             }
             Act::Connect => {
-                let to = [self.conversation.peer];
+                let named = if self.manner.named { self.conversation.peer.len() } else { 1 };
+                let to = &self.conversation.peer[..named];
                 let port = self.conversation.ports.destination;
-                self.association = self.endpoint.connect(self.now, port, &to).ok();
+                self.association = self.endpoint.connect(self.now, port, to).ok();
                 self.give();
                 self.drain();
-            }
-            Act::Send(message) => {
-                self.waiting.push_back(message.clone());
-                self.give();
-                self.deadline = Some(self.now);
             }
             Act::Heartbeat(to) => self.heartbeat(*to),
             Act::Shutdown => self.with_association(|endpoint, now, id| endpoint.shutdown(now, id)),
             Act::Abort => self.with_association(|endpoint, now, id| endpoint.abort(now, id, Bytes::new())),
         }
+    }
+
+    /// The user sends a message.
+    fn send(&mut self, message: Option<Message>) {
+        self.waiting.extend(message);
+        self.give();
+        self.deadline = Some(self.now);
+    }
+
+    /// The user reads what has arrived.
+    fn read(&mut self) {
+        let Some(id) = self.association else { return };
+        while self.endpoint.read(self.now, id).is_some() {}
     }
 
     fn with_association(&mut self, call: impl FnOnce(&mut Endpoint, Time, AssociationId)) {
@@ -169,7 +207,7 @@ impl Replay<'_> {
         }
     }
 
-    /// The peer's packet with our tag, our cookie and the content of our HEARTBEAT in the place of those in the capture. `None` if
+    /// The peer's packet with our tag, our cookie, our timestamps and the content of our HEARTBEAT in the place of those in the capture. `None` if
     /// it answers only a HEARTBEAT that we have not sent.
     fn translated(&self, packet: &Packet) -> Option<Box<Packet>> {
         let mut packet = Box::new(packet.clone());
@@ -181,6 +219,12 @@ impl Replay<'_> {
             Chunk::HeartbeatAck(answer) => {
                 let own = self.heartbeats.get(&from);
                 own.inspect(|info| answer.info = Bytes::clone(info)).is_some()
+            }
+            Chunk::Timestamp(stamp) => {
+                let apart =
+                    self.stamp.zip(self.conversation.stamp).map(|(own, theirs)| own.wrapping_sub(theirs));
+                stamp.echo = stamp.echo.map(|echo| echo.wrapping_add(apart.unwrap_or(0)));
+                true
             }
             Chunk::CookieEcho(echo) => {
                 echo.cookie = self.cookie.clone().unwrap_or_else(|| echo.cookie.clone());
@@ -194,12 +238,12 @@ impl Replay<'_> {
     /// Polls until there is nothing more to do now.
     fn drain(&mut self) {
         loop {
-            let mut readable = None;
+            let mut readable = false;
             self.deadline = loop {
                 match self.endpoint.poll(self.now) {
                     Output::Transmit(packet, reason) => self.transmit(&packet, reason),
                     Output::Event(id, Event::Up) => self.association = Some(id),
-                    Output::Event(id, Event::Readable) => readable = Some(id),
+                    Output::Event(_, Event::Readable) => readable = true,
                     Output::Event(..) | Output::Note(_) => {}
                     Output::Wait(until) => {
                         break until.map(|until| until.max(self.now + Duration::from_nanos(1)));
@@ -208,8 +252,8 @@ impl Replay<'_> {
             };
             let gives = self.association.is_some() && !self.waiting.is_empty();
             self.give();
-            if let Some(id) = readable {
-                while self.endpoint.read(self.now, id).is_some() {}
+            if readable {
+                self.read();
             } else if !gives {
                 break;
             }
@@ -224,12 +268,40 @@ impl Replay<'_> {
                     self.tag = Some(init.tag);
                     self.cookie = cookie(init).cloned();
                 }
+                Chunk::Timestamp(stamp) => self.stamp = self.stamp.or(stamp.sent),
                 Chunk::Heartbeat(heartbeat) => {
                     drop(self.heartbeats.insert(packet.to, heartbeat.info.clone()))
                 }
                 _ => {}
             }
         }
-        entries(self.now, None, packet, Some(reason), &mut self.seen, &mut self.sent);
+        let at = match self.is_refused(packet) {
+            true => self.now,
+            false => self.queues.leaves(self.now, packet.from.ip, self.size(packet)),
+        };
+        entries(at, None, packet, Some(reason), &mut self.sent);
+    }
+
+    /// The size of a packet with its headers.
+    fn size(&self, packet: &Packet) -> u32 {
+        let headers = if packet.to.ip.is_ipv4() { 20 } else { 40 } + if packet.to.udp == 0 { 0 } else { 8 };
+        packet.size() as u32 + headers
+    }
+
+    /// Whether the link of the captured end refused the same packet, so that it took no room in the queue.
+    fn is_refused(&mut self, packet: &Packet) -> bool {
+        let mut is_refused = false;
+        for chunk in &packet.chunks {
+            let tsn = match chunk {
+                Chunk::Data(data) => data.tsn,
+                Chunk::IData(data) => data.tsn,
+                _ => continue,
+            };
+            let distance = tsn.distance_from(self.conversation.first_tsn);
+            let times = self.times.entry(distance).or_default();
+            is_refused |= self.conversation.refused.contains(&(distance, *times));
+            *times += 1;
+        }
+        is_refused
     }
 }

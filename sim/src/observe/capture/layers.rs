@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use anabranch_proto::wire::Address;
+use anabranch_proto::wire::{Address, Ecn};
 use etherparse::{
     EtherType, IpNumber, LaxIpPayloadSlice, LaxNetSlice, LaxSlicedPacket, UdpSlice, ether_type,
 };
@@ -22,6 +22,7 @@ pub(super) struct Found<'a> {
     pub(super) cut: bool,
     /// The TTL or hop limit.
     pub(super) hops_left: u8,
+    pub(super) ecn: Ecn,
 }
 
 /// Why there is neither.
@@ -30,35 +31,43 @@ pub(super) struct Other {
     /// The IP addresses, if it got so far.
     pub(super) ends: Option<(IpAddr, IpAddr)>,
     pub(super) why: String,
+    /// Whether it may be an SCTP packet, or a part of one, that is not read.
+    pub(super) is_unread: bool,
 }
 
 fn other(why: impl Into<String>) -> Other {
-    Other { ends: None, why: why.into() }
+    Other { ends: None, why: why.into(), is_unread: false }
 }
 
 /// Finds the packet. `udp` lists the UDP ports that may carry SCTP.
 pub(super) fn transport<'a>(link_type: u16, bytes: &'a [u8], udp: &[u16]) -> Result<Found<'a>, Other> {
     let sliced = network(link_type, bytes)?;
-    let (from, to, hops_left, payload): (IpAddr, IpAddr, u8, &LaxIpPayloadSlice<'a>) = match &sliced.net {
+    type Layer<'a, 'b> = (IpAddr, IpAddr, u8, u8, &'b LaxIpPayloadSlice<'a>);
+    let (from, to, hops_left, ecn, payload): Layer<'a, '_> = match &sliced.net {
         Some(LaxNetSlice::Ipv4(ip)) => {
             let header = ip.header();
-            (header.source_addr().into(), header.destination_addr().into(), header.ttl(), ip.payload())
+            let (from, to) = (header.source_addr().into(), header.destination_addr().into());
+            (from, to, header.ttl(), header.ecn().value(), ip.payload())
         }
         Some(LaxNetSlice::Ipv6(ip)) => {
             let header = ip.header();
-            (header.source_addr().into(), header.destination_addr().into(), header.hop_limit(), ip.payload())
+            let (from, to) = (header.source_addr().into(), header.destination_addr().into());
+            (from, to, header.hop_limit(), header.traffic_class() & 3, ip.payload())
         }
         Some(LaxNetSlice::Arp(_)) => return Err(other("not SCTP: ARP")),
         None => return Err(other(stopped(&sliced))),
     };
-    let wrong = |why: String| Other { ends: Some((from, to)), why };
+    let wrong = |why: String| Other { ends: Some((from, to)), why, is_unread: false };
     if payload.fragmented {
-        return Err(wrong("a fragment of an IP packet, not put together here".to_owned()));
+        let is_unread = matches!(payload.ip_number, IpNumber::SCTP | IpNumber::UDP);
+        let why = "a fragment of an IP packet, not put together here".to_owned();
+        return Err(Other { ends: Some((from, to)), why, is_unread });
     }
+    let ecn = ecn_of(ecn);
     let (from, to, cut) = (Address::ip(from), Address::ip(to), payload.incomplete);
     match payload.ip_number {
-        IpNumber::SCTP => Ok(Found { from, to, is_tcp: false, bytes: payload.payload, cut, hops_left }),
-        IpNumber::TCP => Ok(Found { from, to, is_tcp: true, bytes: payload.payload, cut, hops_left }),
+        IpNumber::SCTP => Ok(Found { from, to, is_tcp: false, bytes: payload.payload, cut, hops_left, ecn }),
+        IpNumber::TCP => Ok(Found { from, to, is_tcp: true, bytes: payload.payload, cut, hops_left, ecn }),
         IpNumber::UDP => {
             let datagram = UdpSlice::from_slice_lax(payload.payload)
                 .map_err(|_| wrong("malformed: less than a UDP header".to_owned()))?;
@@ -67,12 +76,21 @@ pub(super) fn transport<'a>(link_type: u16, bytes: &'a [u8], udp: &[u16]) -> Res
                 return Err(wrong(format!("not SCTP: UDP {} > {}", ports[0], ports[1])));
             }
             let (from, to) = (Address { udp: ports[0], ..from }, Address { udp: ports[1], ..to });
-            Ok(Found { from, to, is_tcp: false, bytes: datagram.payload(), cut, hops_left })
+            Ok(Found { from, to, is_tcp: false, bytes: datagram.payload(), cut, hops_left, ecn })
         }
         number => Err(wrong(match number.keyword_str() {
             Some(name) => format!("not SCTP: {name}"),
             None => format!("not SCTP: IP protocol {}", number.0),
         })),
+    }
+}
+
+fn ecn_of(bits: u8) -> Ecn {
+    match bits {
+        1 => Ecn::Ect1,
+        2 => Ecn::Ect0,
+        3 => Ecn::Ce,
+        _ => Ecn::NotEct,
     }
 }
 
@@ -98,7 +116,7 @@ fn network(link_type: u16, bytes: &[u8]) -> Result<LaxSlicedPacket<'_>, Other> {
         // Linux cooked, versions 1 and 2.
         113 => typed(14, 16),
         276 => typed(0, 20),
-        _ => Err(other(format!("not read: link type {link_type}"))),
+        _ => Err(Other { is_unread: true, ..other(format!("not read: link type {link_type}")) }),
     }
 }
 

@@ -101,7 +101,7 @@ pub fn explain(packet: &CapturedPacket, udp: &[u16]) -> Vec<Line> {
             }
             show(line, &found, missing)
         }
-        Err(Other { ends, why }) => {
+        Err(Other { ends, why, .. }) => {
             (line.from, line.to) = ends.unzip();
             line.remark = Some(why);
             vec![line]

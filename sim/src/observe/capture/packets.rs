@@ -1,6 +1,6 @@
 //! The SCTP packets of a captured packet as values, for those who replay a capture.
 
-use anabranch_proto::wire::{Chunk, Ecn, Packet};
+use anabranch_proto::wire::{Chunk, Packet};
 use bytes::Bytes;
 
 use super::layers::{self, Found};
@@ -34,11 +34,18 @@ pub struct SctpPacket {
     pub packet: Packet,
 }
 
-/// The SCTP packets in a captured packet, on IP or on the UDP ports `udp`: none if it is something else, is malformed, has
-/// no time, or lacks more than user data at its end; several if the kernel had not yet cut it.
-pub fn sctp_packets(captured: &CapturedPacket, udp: &[u16]) -> Vec<SctpPacket> {
-    let Ok(found) = layers::transport(captured.link_type, &captured.bytes, udp) else { return Vec::new() };
-    let Some(time) = captured.time.filter(|_| !found.is_tcp) else { return Vec::new() };
+/// The SCTP packets in a captured packet, on IP or on the UDP ports `udp`: none if it is something else; several if the kernel had not
+/// yet cut it. `None`: it is one, but it is malformed, has no time, or lacks more than user data at its end; or it may be one, or a part of one: a
+/// fragment of IP, or a packet of a link that is not known.
+pub fn sctp_packets(captured: &CapturedPacket, udp: &[u16]) -> Option<Vec<SctpPacket>> {
+    let found = match layers::transport(captured.link_type, &captured.bytes, udp) {
+        Ok(found) => found,
+        Err(other) => return (!other.is_unread).then(Vec::new),
+    };
+    if found.is_tcp {
+        return Some(Vec::new());
+    }
+    let time = captured.time?;
     let whole = found.from.udp != 0 && !found.cut;
     let refused = captured.comment.as_deref().is_some_and(is_refused);
     let parts = if whole { segments(found.bytes) } else { vec![found.bytes] };
@@ -56,7 +63,7 @@ pub fn sctp_packets(captured: &CapturedPacket, udp: &[u16]) -> Vec<SctpPacket> {
             packet,
         })
     };
-    parts.into_iter().filter_map(packet).collect()
+    parts.into_iter().map(packet).collect()
 }
 
 /// Whether the comment is that of a packet which the link dropped when it was offered.
@@ -74,7 +81,7 @@ fn decode(found: &Found<'_>) -> Option<Packet> {
     if end < bytes.len() {
         bytes.resize(end + without_user_data(&found.bytes[end..])?, 0);
     }
-    let mut packet = Packet::decode_unchecked(found.from, found.to, Ecn::NotEct, bytes.into()).ok()?;
+    let mut packet = Packet::decode_unchecked(found.from, found.to, found.ecn, bytes.into()).ok()?;
     for chunk in &mut packet.chunks {
         match chunk {
             Chunk::Data(data) => data.payload = zeros(data.payload.len()),
