@@ -5,7 +5,7 @@ SHELL := bash
 
 # The steps of `test` stand in an order, whatever -j says.
 .NOTPARALLEL:
-.PHONY: run release reproduce test bench bench-instructions bench-growth bench-shell foreign hostile storm interop cuts advice advice-cuts soak fuzz mutants package format lint docs unit elsewhere python notebooks wheel site
+.PHONY: run release reproduce test bench bench-instructions bench-growth bench-shell foreign hostile storm interop cuts advice advice-cuts soak fuzz mutants package format lint docs unit elsewhere against python notebooks wheel site
 
 # What each retransmission policy does to a download over a fast path with a slow one beside it. The profile `quick` builds
 # in half the time of `release`, and shows what it builds.
@@ -100,6 +100,11 @@ mutants:
 # the same bits: a quarter of an hour.
 elsewhere:
 	tests/elsewhere/run
+
+# How far `explain --against` can be trusted: captures of random runs, each beside its own settings, and with one key changed.
+against:
+	tests/against/run own 300
+	tests/against/run changed 320
 
 # The Python package (docs/python.md): builds it into a virtual environment below target/, checks types and stubs, and tests it.
 python:

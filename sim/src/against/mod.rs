@@ -144,7 +144,7 @@ pub fn compare(conversation: &Conversation, comparison: &Comparison) -> Result<C
     let mut trial = Trial { conversation, comparison, config, manner: asked, open: Subject::ALL.to_vec() };
     let mut differences = Vec::new();
     let all = trial.all();
-    for _ in 0..MOST_STEPS {
+    for left in (0..MOST_STEPS).rev() {
         if differences.len() == MOST_DIFFERENCES {
             break;
         }
@@ -159,7 +159,9 @@ pub fn compare(conversation: &Conversation, comparison: &Comparison) -> Result<C
         if doubt.is_some() {
             explained.clear();
         }
-        if let Some((manner, until)) = trial.other_manner(parting.at)
+        // The last step reports a difference that is left.
+        if left > 0
+            && let Some((manner, until)) = trial.other_manner(parting.at)
             && explained.first().is_none_or(|best| !best.is_beyond(until))
         {
             trial.manner = manner;
