@@ -28,6 +28,8 @@ pub(super) struct Series {
     pub(super) inside: Option<&'static str>,
     pub(super) shape: Shape,
     pub(super) columns: Columns,
+    /// Not drawn at first: a page draws it when its name is clicked, a picture has its name only.
+    pub(super) hidden: bool,
     /// What the page's script must know of it.
     pub(super) meta: Option<Value>,
 }
@@ -68,6 +70,14 @@ impl Columns {
         for (at, value) in [(from, lane), (to, lane), (to, f64::NAN)] {
             self.push(at, value);
         }
+    }
+
+    /// The lowest and the highest value; none without values.
+    pub(super) fn extent(&self) -> Option<[f64; 2]> {
+        self.y.iter().fold(None, |extent, y| match extent {
+            Some([lowest, highest]) => Some([y.min(lowest), y.max(highest)]),
+            None => Some([*y, *y]),
+        })
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -76,6 +76,7 @@ fn sequence(flow: &FlowRecord, counts_bytes: bool) -> Chart {
                 inside,
                 shape,
                 columns: Columns::of(points.iter()),
+                hidden: false,
                 meta: Some(meta),
             });
         }
@@ -86,24 +87,32 @@ fn sequence(flow: &FlowRecord, counts_bytes: bool) -> Chart {
         inside: None,
         shape: Shape::Symbols("x", 7),
         columns: Columns::of(flow.dropped.iter()),
+        hidden: false,
         meta: Some(json!({ "kind": "dropped", "flow": flow.name })),
     });
     chart.series.push(steps("acknowledged".to_owned(), NEUTRAL, "solid", Columns::of(flow.acked.iter())));
     chart
 }
 
+/// The peer's window is hidden where it is always far above what is in flight: beside it, the other lines would lie on the axis.
 fn windows(flow: &FlowRecord) -> Chart {
+    let mut used = 0.0_f64;
     let mut chart = chart(format!("{}: windows", flow.name), "bytes", CHART);
     for ((path, record), color) in flow.paths.iter().zip(COLORS.iter().cycle()) {
         for (number, (name, dash)) in
             [("cwnd", "solid"), ("ssthresh", "dot"), ("in flight", "dash")].into_iter().enumerate()
         {
             let columns = Columns::of(record.windows.line(number));
+            if let Some([_, highest]) = columns.extent().filter(|_| name != "ssthresh") {
+                used = used.max(highest);
+            }
             chart.series.push(steps(format!("{path}: {name}"), color, dash, columns));
         }
     }
     let peer = Columns::of(flow.peer_window.line(0));
-    chart.series.push(steps("peer's window".to_owned(), NEUTRAL, "solid", peer));
+    let hidden = peer.extent().is_some_and(|[lowest, _]| used > 0.0 && lowest > 2.0 * used);
+    let name = if hidden { "peer's window (far above)" } else { "peer's window" };
+    chart.series.push(Series { hidden, ..steps(name.to_owned(), NEUTRAL, "solid", peer) });
     chart
 }
 
@@ -117,7 +126,15 @@ fn per_path(
     for ((path, record), color) in flow.paths.iter().zip(COLORS.iter().cycle()) {
         for (name, shape, columns) in series(record).into_iter().filter(|(.., columns)| !columns.is_empty()) {
             let name = format!("{path}: {name}");
-            chart.series.push(Series { name, color, inside: None, shape, columns, meta: None });
+            chart.series.push(Series {
+                name,
+                color,
+                inside: None,
+                shape,
+                columns,
+                hidden: false,
+                meta: None,
+            });
         }
     }
     chart
@@ -141,6 +158,7 @@ fn waiting(flow: &FlowRecord, ended: f64) -> Chart {
             inside: None,
             shape: Shape::Bars(18),
             columns,
+            hidden: false,
             meta,
         });
     }
@@ -181,6 +199,7 @@ fn frames(channel: &ChannelRecord) -> Chart {
             inside: None,
             shape: Shape::Bars(14),
             columns,
+            hidden: false,
             meta,
         });
     }
@@ -188,5 +207,5 @@ fn frames(channel: &ChannelRecord) -> Chart {
 }
 
 fn steps(name: String, color: &'static str, dash: &'static str, columns: Columns) -> Series {
-    Series { name, color, inside: None, shape: Shape::Steps(dash), columns, meta: None }
+    Series { name, color, inside: None, shape: Shape::Steps(dash), columns, hidden: false, meta: None }
 }

@@ -33,7 +33,7 @@ pub(super) fn svg(chart: &Chart, ended: f64) -> Result<String, PictureError> {
 fn draw(root: &DrawingArea<SVGBackend<'_>, Shift>, chart: &Chart, ended: f64) -> Drawn {
     root.fill(&WHITE)?;
     let (left, right) = root.split_horizontally(WIDTH);
-    let values = chart.series.iter().flat_map(|series| &series.columns.y);
+    let values = drawn(chart).flat_map(|series| &series.columns.y);
     let highest = values.copied().filter(|y| y.is_finite()).fold(0.0, f64::max);
     let lanes = chart.lanes.len() as f64;
     let highest = if highest > 0.0 { highest * 1.05 } else { 1.0 };
@@ -45,7 +45,7 @@ fn draw(root: &DrawingArea<SVGBackend<'_>, Shift>, chart: &Chart, ended: f64) ->
         .y_label_area_size(90)
         .build_cartesian_2d(0.0..ended.max(1e-9), range)?;
     mesh(&mut plane, chart)?;
-    for series in shown(chart) {
+    for series in drawn(chart) {
         draw_series(&mut plane, series, ended)?;
     }
     legend(&right, chart)?;
@@ -202,6 +202,11 @@ fn shown(chart: &Chart) -> impl Iterator<Item = &Series> {
     chart.series.iter().filter(|series| !series.columns.is_empty())
 }
 
+/// The series that have something to show and are not hidden.
+fn drawn(chart: &Chart) -> impl Iterator<Item = &Series> {
+    shown(chart).filter(|series| !series.hidden)
+}
+
 /// The names of the series at the right, each behind its color.
 fn legend(area: &DrawingArea<SVGBackend<'_>, Shift>, chart: &Chart) -> Drawn {
     let all = shown(chart).count();
@@ -209,6 +214,9 @@ fn legend(area: &DrawingArea<SVGBackend<'_>, Shift>, chart: &Chart) -> Drawn {
         legend_name(area, &series.name, [number, all], y)?;
         if number == NAMES {
             break;
+        }
+        if series.hidden {
+            continue;
         }
         let color = rgb(series.color);
         match series.shape {

@@ -198,12 +198,15 @@ fn pgfplots(chart: &Chart, name: &str, ended: f64) -> String {
     for (i, series) in chart.series.iter().enumerate().filter(|(_, series)| !series.columns.is_empty()) {
         let number = i + 1;
         let (style, columns) = pgf_style(series);
-        let _ = writeln!(
-            drawn,
-            "\\addplot[series{number}, {style}, restrict expr to domain={{\\thisrow{{number}}}}{{{number}:{number}}}]\n  \
-             table[col sep=comma, {columns}] {{{name}.csv}};\n\\addlegendentry{{{}}}",
-            tex(&series.name)
-        );
+        let _ = match series.hidden {
+            true => writeln!(drawn, "\\addlegendimage{{empty legend}}"),
+            false => writeln!(
+                drawn,
+                "\\addplot[series{number}, {style}, restrict expr to domain={{\\thisrow{{number}}}}{{{number}:{number}}}]\n  \
+                 table[col sep=comma, {columns}] {{{name}.csv}};"
+            ),
+        };
+        let _ = writeln!(drawn, "\\addlegendentry{{{}}}", tex(&series.name));
     }
     pgf::document(chart.series.iter().map(|series| series.color), &options, &drawn)
 }
@@ -245,8 +248,15 @@ mod tests {
     fn chart(shape: Shape, lanes: Vec<String>) -> Chart {
         let mut columns = Columns::default();
         columns.interval(1_000_000_000, 2_000_000_000, 1.0);
-        let series =
-            Series { name: "a_b, c".to_owned(), color: "#0072b2", inside: None, shape, columns, meta: None };
+        let series = Series {
+            name: "a_b, c".to_owned(),
+            color: "#0072b2",
+            inside: None,
+            shape,
+            columns,
+            hidden: false,
+            meta: None,
+        };
         Chart { title: "Fl#w: x".to_owned(), unit: "bytes", height: 250, lanes, series: vec![series] }
     }
 

@@ -5,6 +5,8 @@
   const { data, layout } = JSON.parse(document.getElementById("figure").textContent);
   const whole = layout.xaxis.range.slice();
   const traces = data.map(levels.decoded);
+  // The traces that these visibilities do not hide.
+  const seen = (drawn) => traces.filter((_, i) => [undefined, true].includes(drawn[i].visible));
   const unescaped = (text) => text.replace(/&lt;/g, "<").replace(/&gt;/g, ">").replace(/&amp;/g, "&");
 
   // Colors follow the reader's choice of light or dark.
@@ -55,17 +57,17 @@
   // The values keep their range while the time is zoomed.
   const scaled = {};
   for (const axis of Object.keys(layout).filter((key) => key.startsWith("yaxis") && !layout[key].range)) {
-    layout[axis].range = scaled[axis] = levels.values(traces, axis.replace("axis", ""));
+    layout[axis].range = scaled[axis] = levels.values(seen(data), axis.replace("axis", ""));
   }
   // The ranges of the values of the traces that are not hidden, where the reader has not chosen another range.
   function rescaled() {
-    const seen = traces.filter((_, i) => charts.data[i].visible === undefined || charts.data[i].visible === true);
+    const shown = seen(charts.data);
     const ranges = {};
     for (const axis of Object.keys(scaled)) {
-      const values = levels.values(seen, axis.replace("axis", ""));
+      const values = levels.values(shown, axis.replace("axis", ""));
       const now = charts.layout[axis].range.map(Number);
       const chosen = now.some((end, i) => end !== scaled[axis][i]);
-      const hidden = !seen.some((trace) => trace.axis === axis.replace("axis", ""));
+      const hidden = !shown.some((trace) => trace.axis === axis.replace("axis", ""));
       if (chosen || hidden || values.every((end, i) => end === now[i])) continue;
       ranges[axis + ".range"] = scaled[axis] = values;
     }

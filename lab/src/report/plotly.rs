@@ -95,7 +95,7 @@ fn write_trace(text: &mut String, row: usize, series: &Series) {
 
 /// A trace without its columns.
 fn trace(row: usize, series: &Series) -> Value {
-    let Series { name, color, inside, shape, meta, .. } = series;
+    let Series { name, color, inside, shape, hidden, meta, .. } = series;
     let mut trace = json!({
         "type": "scatter",
         "name": text(name),
@@ -116,6 +116,9 @@ fn trace(row: usize, series: &Series) -> Value {
                 trace["marker"]["line"] = json!({ "color": color, "width": 1.5 });
             }
         }
+    }
+    if *hidden {
+        trace["visible"] = json!("legendonly");
     }
     if let Some(meta) = meta {
         trace["meta"] = meta.clone();
