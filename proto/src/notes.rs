@@ -44,11 +44,29 @@ pub(crate) struct Notes {
     kept: Vec<Note>,
     /// By path: when T3-rtx expires, as last reported.
     timers: Vec<Time>,
+    /// By path, as last reported.
+    windows: Vec<Option<Window>>,
+}
+
+/// What a note says of the window of a path, in bytes.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Window {
+    pub(crate) cwnd: u64,
+    pub(crate) ssthresh: u64,
+    pub(crate) flight: u64,
+    pub(crate) marked: u64,
 }
 
 impl Notes {
     pub(crate) fn new(association: AssociationId, noting: Noting) -> Self {
-        Notes { association, noting, queue: VecDeque::new(), kept: Vec::new(), timers: Vec::new() }
+        Notes {
+            association,
+            noting,
+            queue: VecDeque::new(),
+            kept: Vec::new(),
+            timers: Vec::new(),
+            windows: Vec::new(),
+        }
     }
 
     /// Notes are made in this manner from now on. Those that wait to be told in another one are dropped.
@@ -69,7 +87,10 @@ impl Notes {
         if self.noting.includes(&kind) {
             match self.noting {
                 Noting::Kept => self.keep(at, kind),
-                _ => self.queue.push_back(Note { association: self.association, at, kind }),
+                _ => {
+                    self.remember(&kind);
+                    self.queue.push_back(Note { association: self.association, at, kind });
+                }
             }
         }
     }
@@ -90,6 +111,7 @@ impl Notes {
     #[inline(always)]
     pub(crate) fn keep(&mut self, at: Time, kind: NoteKind) {
         debug_assert!(self.are_kept());
+        self.remember(&kind);
         self.kept.push(Note { association: self.association, at, kind });
     }
 
@@ -125,6 +147,29 @@ impl Notes {
                 self.add(at, || NoteKind::Timer { path, expires });
             }
         }
+    }
+
+    /// Remembers what a note says of a window.
+    #[inline(always)]
+    fn remember(&mut self, note: &NoteKind) {
+        let (path, cwnd, ssthresh, flight, marked) = match *note {
+            NoteKind::Window { path, cwnd, ssthresh, flight, marked }
+            | NoteKind::AckedAlone { path, cwnd, ssthresh, flight, marked, .. } => {
+                (path, cwnd, ssthresh, flight, marked)
+            }
+            NoteKind::SentAlone { path, cwnd, ssthresh, flight, .. } => (path, cwnd, ssthresh, flight, 0),
+            _ => return,
+        };
+        let index = path.index();
+        if self.windows.len() <= index {
+            self.windows.resize(index + 1, None);
+        }
+        self.windows[index] = Some(Window { cwnd, ssthresh, flight, marked });
+    }
+
+    /// Whether a path was reported, with another window than this.
+    pub(crate) fn is_outdated(&self, path: PathId, window: Window) -> bool {
+        matches!(self.windows.get(path.index()), Some(Some(told)) if *told != window)
     }
 
     /// Whether none will be an output.

@@ -284,6 +284,7 @@ impl Association {
             sender.check(around.paths);
             let timers = self.paths.ids().map(|id| (id, self.paths.get(id).timers[Timer::T3]));
             self.notes.add_timers(now, timers);
+            self.paths.note_changed_windows(now, &mut self.notes);
         }
         self.notes.pop()
     }

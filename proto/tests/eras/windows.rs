@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use anabranch_proto::wire::Address;
-use anabranch_proto::{Config, Endpoint, LocalAddress, NoteKind, Policies, Time};
+use anabranch_proto::{Config, Endpoint, LocalAddress, NoteKind, PathId, Policies, Time};
 
 use crate::ruled;
 use crate::support::bench::{Bench, FULL, at_ms, era, ms};
@@ -336,4 +336,24 @@ fn windows_and_timeouts_are_noted() {
         _ => None,
     });
     assert_eq!(rtos.next_back(), Some((ms(1000), Some(ms(100)), Some(ms(100)))));
+}
+
+/// Chunks that T3-rtx marks, and that leave on the other path, are no longer in flight on theirs: who follows the
+/// association is told, although nothing else changes there.
+#[test]
+fn a_window_is_noted_when_its_chunks_leave_on_another_path() {
+    let mut bench = Bench::confirmed(era("rfc9260"), 2, ms(100));
+    bench.send(2, FULL);
+    bench.notes.clear();
+    bench.until(bench.now + ms(1500));
+    assert!(bench.timeouts().iter().any(|(_, path)| *path == PathId(0)), "T3-rtx expired");
+    for path in [0, 1] {
+        let noted = bench.notes.iter().filter_map(|note| match note.kind {
+            NoteKind::Window { path: PathId(id), flight, marked, .. } if id == path => Some((flight, marked)),
+            _ => None,
+        });
+        let view = bench.view(path);
+        assert_eq!(noted.last(), Some((view.flight, view.marked)), "path {path}");
+    }
+    assert_eq!(bench.view(0).flight, 0);
 }
