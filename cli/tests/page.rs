@@ -52,6 +52,38 @@ fn covered(traces: &[Value], name: &str) -> f64 {
     named.map(|trace| numbers(&trace["x"]).chunks_exact(3).map(|bar| bar[1] - bar[0]).sum::<f64>()).sum()
 }
 
+/// With `stripe` every association numbers its chunks by itself, and has lines of its own for what the peer reports.
+#[test]
+fn the_chunks_of_each_striped_association_are_counted_from_its_first() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (page, run) = report(directory.path(), &[&example("stripe")]);
+    let traces = traces(&page);
+    let highest = |of: &dyn Fn(&Value) -> bool| {
+        let found = traces.iter().filter(|trace| of(trace)).flat_map(|trace| numbers(&trace["y"]));
+        found.fold(0.0, f64::max)
+    };
+    let mut whole = 0.0_f64;
+    for path in run["flows"][0]["paths"].as_array().expect("paths") {
+        let (chunks, name) =
+            (path["chunks"].as_f64().expect("a number"), path["name"].as_str().expect("a name"));
+        let sent = highest(&|trace| trace["meta"]["kind"] == "sent" && trace["meta"]["path"] == name);
+        let acknowledged = highest(&|trace| trace["name"] == format!("{name}: acknowledged"));
+        assert!(
+            0.0 < sent && sent < chunks && sent == acknowledged,
+            "{name}: {sent} {acknowledged} of {chunks}"
+        );
+        assert!(
+            highest(&|trace| trace["name"]
+                .as_str()
+                .is_some_and(|of| of.starts_with(&format!("{name}: peer's window"))))
+                > 0.0
+        );
+        whole = whole.max(sent);
+    }
+    let dropped = highest(&|trace| trace["meta"]["kind"] == "dropped");
+    assert!(0.0 < dropped && dropped <= whole, "{dropped} of {whole}");
+}
+
 #[test]
 fn every_chart_has_the_numbers_of_the_results() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -90,7 +90,10 @@ fn sequence(flow: &FlowRecord, counts_bytes: bool) -> Chart {
         hidden: false,
         meta: Some(json!({ "kind": "dropped", "flow": flow.name })),
     });
-    chart.series.push(steps("acknowledged".to_owned(), NEUTRAL, "solid", Columns::of(flow.acked.iter())));
+    for association in &flow.associations {
+        let acked = Columns::of(association.acked.iter());
+        chart.series.push(steps(association.named("acknowledged"), NEUTRAL, "solid", acked));
+    }
     chart
 }
 
@@ -109,10 +112,12 @@ fn windows(flow: &FlowRecord) -> Chart {
             chart.series.push(steps(format!("{path}: {name}"), color, dash, columns));
         }
     }
-    let peer = Columns::of(flow.peer_window.line(0));
-    let hidden = peer.extent().is_some_and(|[lowest, _]| used > 0.0 && lowest > 2.0 * used);
-    let name = if hidden { "peer's window (far above)" } else { "peer's window" };
-    chart.series.push(Series { hidden, ..steps(name.to_owned(), NEUTRAL, "solid", peer) });
+    for association in &flow.associations {
+        let peer = Columns::of(association.peer_window.line(0));
+        let hidden = peer.extent().is_some_and(|[lowest, _]| used > 0.0 && lowest > 2.0 * used);
+        let name = association.named(if hidden { "peer's window (far above)" } else { "peer's window" });
+        chart.series.push(Series { hidden, ..steps(name, NEUTRAL, "solid", peer) });
+    }
     chart
 }
 

@@ -9,6 +9,7 @@
 //! the screen can show of each trace (`levels.js`).
 
 mod advice;
+mod association;
 mod chart;
 mod charts;
 mod draw;

@@ -9,10 +9,11 @@ use anabranch_sim::trace::{
     Side, Wants,
 };
 
+use super::association::AssociationRecord;
 use super::frames::Frames;
 use super::lengths::come;
 use super::points::Points;
-use super::steps::{Steps, value};
+use super::steps::Steps;
 
 /// The largest number of points in a chart of single chunks.
 const CHUNKS: usize = 20_000;
@@ -78,11 +79,10 @@ impl WaitCause {
 #[derive(Debug)]
 pub(super) struct FlowRecord {
     pub(super) name: String,
-    /// The number of the first piece of data: for SCTP its TSN.
-    first: Option<u64>,
-    pub(super) acked: Points,
+    /// With `stripe` one on each path that was used, otherwise one.
+    pub(super) associations: Vec<AssociationRecord>,
+    striped: bool,
     pub(super) dropped: Points,
-    pub(super) peer_window: Steps<1>,
     /// Sorted by name.
     pub(super) paths: Vec<(String, PathRecord)>,
     /// The times at which the cause changed.
@@ -217,13 +217,13 @@ impl PathRecord {
 }
 
 impl FlowRecord {
-    fn new(name: &str) -> Self {
+    fn new(name: &str, striped: bool) -> Self {
+        let all = (!striped).then(|| AssociationRecord::new("", LINE));
         FlowRecord {
             name: name.to_owned(),
-            first: None,
-            acked: Points::new(LINE),
+            associations: all.into_iter().collect(),
+            striped,
             dropped: Points::new(CHUNKS),
-            peer_window: Steps::new(LINE),
             paths: Vec::new(),
             waits: Vec::new(),
             blocked: None,
@@ -233,19 +233,31 @@ impl FlowRecord {
         }
     }
 
-    /// The number of a piece of data, counted from the first one sent. TSNs wrap after 2^32.
+    /// The association to which a detail of this path belongs.
     #[inline]
-    fn number(&mut self, number: u64) -> f64 {
-        let first = *self.first.get_or_insert(number);
-        let distance = number.checked_sub(first);
-        value(distance.unwrap_or_else(|| u64::from((number as u32).wrapping_sub(first as u32))))
+    fn association(&mut self, path: Option<&str>) -> &mut AssociationRecord {
+        let path = path.filter(|_| self.striped).unwrap_or("");
+        let known = self.associations.iter().position(|known| known.path == path);
+        let place = known.unwrap_or(self.associations.len());
+        if known.is_none() {
+            self.associations.push(AssociationRecord::new(path, LINE));
+        }
+        &mut self.associations[place]
     }
 
-    /// The number of a chunk.
+    /// The number of a chunk of the only association.
     #[inline(always)]
     fn chunk(&mut self, tsn: Tsn) -> f64 {
-        let first = *self.first.get_or_insert(u64::from(tsn.0));
-        value(u64::from(tsn.0.wrapping_sub(first as u32)))
+        self.associations[0].number(u64::from(tsn.0))
+    }
+
+    /// A piece of data was dropped. It belongs to the association whose first one is the closest before it.
+    fn drops(&mut self, at: u64, number: u64) {
+        let distance =
+            |association: &&mut AssociationRecord| association.distance(number).unwrap_or(u64::MAX);
+        if let Some(association) = self.associations.iter_mut().min_by_key(distance) {
+            self.dropped.push(at, association.number(number));
+        }
     }
 
     /// The path with this name.
@@ -290,7 +302,7 @@ impl FlowRecord {
                 let place = self.known(path, details, latest);
                 self.paths[place].1.windows.set(at, [cwnd, ssthresh, flight + marked]);
             }
-            NoteKind::PeerWindow { bytes } => self.peer_window.set(at, [bytes]),
+            NoteKind::PeerWindow { bytes } => self.associations[0].peer_window.set(at, [bytes]),
             NoteKind::Sent { path, tsn, size, why } => {
                 let number = self.chunk(tsn);
                 let place = self.known(path, details, latest);
@@ -302,14 +314,14 @@ impl FlowRecord {
                 let path = &mut self.paths[place].1;
                 path.carry(at, number, size, Why::New);
                 path.windows.set(at, [cwnd, ssthresh, flight]);
-                self.peer_window.set(at, [peer_window]);
+                self.associations[0].peer_window.set(at, [peer_window]);
             }
-            NoteKind::Acked { cumulative } => self.acknowledged(at, cumulative),
+            NoteKind::Acked { cumulative } => self.associations[0].acknowledged(at, u64::from(cumulative.0)),
             NoteKind::AckedAlone { path, cumulative, cwnd, ssthresh, flight, marked, peer_window } => {
-                self.acknowledged(at, cumulative);
+                self.associations[0].acknowledged(at, u64::from(cumulative.0));
                 let place = self.known(path, details, latest);
                 self.paths[place].1.windows.set(at, [cwnd, ssthresh, flight + marked]);
-                self.peer_window.set(at, [peer_window]);
+                self.associations[0].peer_window.set(at, [peer_window]);
             }
             ref kind => {
                 if let Some((path, detail)) = Detail::of(kind) {
@@ -318,13 +330,6 @@ impl FlowRecord {
                     *latest = None;
                 }
             }
-        }
-    }
-
-    fn acknowledged(&mut self, at: u64, cumulative: Tsn) {
-        if self.first.is_some() {
-            let number = self.chunk(cumulative);
-            self.acked.push(at, number);
         }
     }
 
@@ -343,17 +348,12 @@ impl FlowRecord {
                     path.srtt.push(at, srtt.as_secs_f64());
                 }
             }
-            Detail::PeerWindow { bytes } => self.peer_window.set(at, [*bytes]),
+            Detail::PeerWindow { bytes } => self.association(path).peer_window.set(at, [*bytes]),
             Detail::Sent { number, size, why } => {
-                let number = self.number(*number);
+                let number = self.association(path).number(*number);
                 self.path(path).carry(at, number, *size, *why);
             }
-            Detail::Acked { cumulative } => {
-                if self.first.is_some() {
-                    let number = self.number(*cumulative);
-                    self.acked.push(at, number);
-                }
-            }
+            Detail::Acked { cumulative } => self.association(path).acknowledged(at, *cumulative),
             Detail::Blocked(by) => {
                 self.blocked = *by;
                 self.waits(at);
@@ -402,7 +402,8 @@ impl FlowRecord {
 
 impl Observer for Recorder {
     fn begin(&mut self, names: &Names) {
-        self.flows = names.flows.iter().map(|name| FlowRecord::new(name)).collect();
+        let flow = |name: &String| FlowRecord::new(name, names.striped.contains(name));
+        self.flows = names.flows.iter().map(flow).collect();
         let link = |(name, direction): &(String, String)| LinkRecord {
             name: format!("{name} {direction}"),
             queue: Points::new(LINE),
@@ -432,15 +433,11 @@ impl Observer for Recorder {
             }
             Record::Dropped { flow, packet, .. } => {
                 let flow = &mut self.flows[*flow];
-                for tsn in packet.tsns() {
-                    let number = flow.number(u64::from(tsn.0));
-                    flow.dropped.push(at, number);
-                }
+                packet.tsns().for_each(|tsn| flow.drops(at, u64::from(tsn.0)));
                 if let Contents::Tcp(packet) = packet.contents
                     && packet.segment.length > 0
                 {
-                    let number = flow.number(packet.offset);
-                    flow.dropped.push(at, number);
+                    flow.drops(at, packet.offset);
                 }
             }
             _ => {}

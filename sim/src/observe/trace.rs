@@ -145,6 +145,8 @@ pub struct Names {
     pub flows: Vec<String>,
     /// The protocol of each flow, in the spelling of scenarios.
     pub protocols: Vec<&'static str>,
+    /// The flows with `stripe`: an association on each path, which numbers its chunks by itself.
+    pub striped: Vec<String>,
     /// Link directions: name, then direction ("a>b"), sorted.
     pub links: Vec<(String, String)>,
     /// Hops between radios, numbered after the link directions: channel, then direction, sorted.

@@ -183,10 +183,12 @@ impl Plan<'_> {
             .map(|direction| (self.network.link_of(direction).name.clone(), self.network.label(direction)));
         let flows = self.flows.iter().map(|site| site.flow.name.clone());
         let protocols = self.flows.iter().map(|site| site.flow.transport.name());
+        let striped = self.flows.iter().filter(|site| site.flow.transport.is_striped());
         let radios = (0..self.network.radios().hops().len() as u32)
             .map(|hop| (self.network.medium(RADIO + hop).to_owned(), self.network.label(RADIO + hop)));
         Names {
             protocols: protocols.chain(self.traffic.iter().map(|_| "udp")).collect(),
+            striped: striped.map(|site| site.flow.name.clone()).collect(),
             flows: flows.chain(self.traffic.iter().map(|traffic| traffic.name.clone())).collect(),
             links: links.collect(),
             hops: radios.collect(),

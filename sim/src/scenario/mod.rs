@@ -402,6 +402,11 @@ impl Transport {
         }
     }
 
+    /// Whether it has an independent association on each path.
+    pub(crate) fn is_striped(&self) -> bool {
+        matches!(self, Transport::Sctp(sctp) if sctp.stripe)
+    }
+
     /// Whether radios never lose its SACKs.
     pub(crate) fn has_lossless_sacks(&self) -> bool {
         matches!(self, Transport::Sctp(sctp) if sctp.lossless_sacks)
