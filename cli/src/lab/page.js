@@ -45,7 +45,7 @@
     open(i) {
       this.at("open").value = String(i);
       this.at("text").value = this.scenarios[i].text;
-      this.at("state").textContent = this.scenarios[i].title;
+      this.at("state").replaceChildren(...withCode(this.scenarios[i].title));
       this.refuse("");
     }
 

@@ -168,11 +168,17 @@ fn offered(
 ) -> Result<Offered, anabranch_sim::scenario::ScenarioError> {
     let document = Document::parse(&file.display().to_string(), &text)?;
     let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    // Scenarios without a TOML title have one in a comment at the top.
-    let comment = text.lines().next().and_then(|line| line.strip_prefix("# ")).unwrap_or_default();
     let [title, _] = document.headings();
-    let title = title.unwrap_or_else(|| comment.to_owned());
+    let title = title.unwrap_or_else(|| first_sentence(&text));
     Ok(Offered { name, title, text, paper: paper.map(str::to_owned) })
+}
+
+/// The first sentence of the comment at the top of a file.
+fn first_sentence(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map_while(|line| line.strip_prefix("# ")).collect();
+    let comment = lines.join(" ");
+    let end = [". ", "? ", "! "].iter().filter_map(|end| comment.find(end)).min();
+    comment[..end.map_or(comment.len(), |end| end + 1)].to_owned()
 }
 
 /// The scenarios of a publication: the files in its folder except its description, its claims and its sweeps.
@@ -191,4 +197,23 @@ fn scenarios_of(folder: &Path, paper: &str) -> Vec<Offered> {
         offered(file, text, Some(paper)).ok()
     };
     files.iter().filter_map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_sentence;
+
+    #[test]
+    fn a_scenario_without_title_is_named_by_its_first_sentence() {
+        let cases = [
+            (
+                "# One link, at 0.5 Mbit/s,\n# and its queue. Try more.\nseed = 7",
+                "One link, at 0.5 Mbit/s, and its queue.",
+            ),
+            ("# Which path? The\n# other.", "Which path?"),
+            ("# No full stop\n#\n# More", "No full stop"),
+            ("seed = 7 # not at the top. No", ""),
+        ];
+        cases.iter().for_each(|(text, first)| assert_eq!(first_sentence(text), *first));
+    }
 }
