@@ -115,6 +115,22 @@ fn a_request_that_is_too_long_is_refused() {
     assert_eq!(lab.raw(&long).0, 413);
 }
 
+/// Its page and its errors have the name of the scenario that was opened; other names are not known.
+#[test]
+fn a_run_has_the_name_of_its_scenario() {
+    let lab = Lab::start(&[]);
+    for (name, shown) in [("one-path", "one-path"), ("../one-path", "scenario")] {
+        let (status, run) = lab.post("/runs", &json!({ "text": example("one-path"), "name": name }));
+        assert_eq!(status, 200, "{run}");
+        let (_, _, page) = lab.get(&format!("/runs/{}/report", run["id"]));
+        assert!(page.contains(&format!("<h1>{shown}</h1>")), "{name}");
+        let (status, refused) = lab.post("/runs", &json!({ "text": "\nx = 1", "name": name }));
+        assert_eq!((status, &refused["line"]), (422, &json!(2)), "{refused}");
+        let error = refused["error"].as_str().expect("a text");
+        assert!(error.contains(&format!(" {shown}.toml:2:")), "{error}");
+    }
+}
+
 #[test]
 fn a_run_has_the_page_and_packets_of_the_command_line() {
     let lab = Lab::start(&[]);

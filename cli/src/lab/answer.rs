@@ -19,7 +19,7 @@ use crate::WRONG_INPUT;
 
 /// The largest number of packets in one answer.
 const PACKETS: usize = 200;
-/// The file name of a run's scenario in error messages.
+/// The file of a scenario without a name. Error messages name it.
 const SCENARIO: &str = "scenario.toml";
 
 type Shared = State<Arc<Workshop>>;
@@ -38,16 +38,27 @@ pub(super) async fn papers(State(workshop): Shared) -> Json<Value> {
 #[derive(Deserialize)]
 pub(super) struct Run {
     text: String,
+    /// The offered scenario with which its writer began.
+    name: Option<String>,
 }
 
 /// Runs the scenario; the answer has the run's number and its table of results.
 pub(super) async fn run(State(workshop): Shared, Json(run): Json<Run>) -> Result<Json<Value>, Problem> {
     let (id, folder) = workshop.begin()?;
-    std::fs::write(folder.join(SCENARIO), run.text)?;
-    let arguments =
-        ["run", SCENARIO, "--threads", "1", "--report", "report.html", "--pcap", "packets.pcapng"];
+    let file = file_of(&workshop, run.name.as_deref().unwrap_or_default());
+    std::fs::write(folder.join(&file), run.text)?;
+    let arguments = ["run", &file, "--threads", "1", "--report", "report.html", "--pcap", "packets.pcapng"];
     let printed = execute(&workshop, &folder, &arguments).await?;
     Ok(Json(json!({ "id": id, "table": printed.output, "warnings": printed.errors })))
+}
+
+/// The file of an offered scenario. A name that a command line could take for an option is not used.
+fn file_of(workshop: &Workshop, name: &str) -> String {
+    let known = workshop.scenarios.iter().any(|offered| offered.name == name);
+    match known && name.starts_with(char::is_alphanumeric) {
+        true => format!("{name}.toml"),
+        false => SCENARIO.to_owned(),
+    }
 }
 
 /// A moment of a run, or a packet, to be explained.
@@ -209,8 +220,8 @@ impl Problem {
 
 /// The line in an error message: `scenario.toml:12:3`.
 fn place(text: &str) -> Option<u64> {
-    let behind = &text[text.find(SCENARIO)? + SCENARIO.len()..];
-    let digits: String = behind.strip_prefix(':')?.chars().take_while(char::is_ascii_digit).collect();
+    let (_, behind) = text.split_once(".toml:")?;
+    let digits: String = behind.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().ok()
 }
 

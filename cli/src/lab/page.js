@@ -44,6 +44,7 @@
 
     open(i) {
       this.at("open").value = String(i);
+      this.name = this.scenarios[i].name;
       this.at("text").value = this.scenarios[i].text;
       this.at("state").replaceChildren(...withCode(this.scenarios[i].title));
       this.refuse("");
@@ -91,7 +92,7 @@
     run() {
       return this.busy("Running …", async (signal) => {
         const text = this.at("text").value;
-        this.show(await ask("runs", { text }, signal), text);
+        this.show(await ask("runs", { text, name: this.name }, signal), text);
         await this.step(1);
         state.ran = String(Number(state.ran || 0) + 1);
       });

@@ -41,7 +41,7 @@ pub(super) struct Workshop {
 /// A scenario that can be opened.
 #[derive(Serialize)]
 pub(super) struct Offered {
-    name: String,
+    pub(super) name: String,
     title: String,
     text: String,
     /// The publication to which it belongs.
