@@ -283,7 +283,7 @@ pub(super) const RANGE_KEYS: &[Key<Ranges>] = &[
         name: "capture",
         takes: "dB or `\"off\"`",
         default: Default::Value("\"off\""),
-        doc: "The frame being received survives an interfering frame that is weaker by at least this much, computed as 40 log10 of the ratio of distances; 10 dB is ns-2's rule.",
+        doc: "The frame being received survives an interfering frame that is weaker by at least this much, computed as 40 log10 of the ratio of distances; so does a frame that begins while others are on the air and the radio receives none of them. 10 dB is ns-2's threshold.",
         read: |ranges, at| {
             ranges.capture =
                 if at.string() == Ok("off") { None } else { Some(at.decibels("dB", 0.0..=200.0)?) };

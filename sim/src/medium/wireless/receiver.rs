@@ -207,6 +207,21 @@ mod tests {
     }
 
     #[test]
+    fn a_signal_that_begins_while_it_transmits_does_not_hold_the_receiver() {
+        use Outcome::{Error, Missed, Read};
+        let range = Range::new(250.0, 550.0, 550.0, Some(10.0));
+        // An idle radio receives the weak signal, although it cannot read it.
+        assert_eq!(overlap(&range, &[400.0, 200.0]), [(Error, None), (Missed, Some(0))]);
+        for (metres, outcome) in [(200.0, Read), (250.0, Error)] {
+            let mut receiver = Receiver::default();
+            receiver.begin(NOW, &range, signal(&range, 0, 400.0), ME, true);
+            receiver.begin(NOW, &range, signal(&range, 1, metres), ME, false);
+            assert_eq!(receiver.end(1).reception, outcome, "{metres} m");
+            assert_eq!(receiver.end(0).reception, Missed);
+        }
+    }
+
+    #[test]
     fn who_transmits_hears_nothing() {
         let range = Range::new(370.0, 520.0, 812.0, None);
         let mut receiver = Receiver::default();
