@@ -36,7 +36,7 @@ const BLOCKING: [Event; 6] = [
         "--at 26.438317s --set stop=26.5s",
         &[
             "blocked by its turn since 26.332822 s: data leaves only in answer to a SACK. [send_on = sack",
-            "Path secondary-access: its congestion window is full since 7.068278 s; cwnd 1468 bytes",
+            "Path secondary-access: new data waits for its turn; cwnd 1468 bytes, in flight 0, RTO",
             "sent again at 26.332822 s on primary-access chosen by alternate (retransmission after T3-rtx)",
         ],
     ),

@@ -495,14 +495,15 @@ fn an_association_ends_with_its_runtime() {
 #[tokio::test]
 async fn an_association_is_closed_although_its_peer_restarts() {
     let (server, to) = listener(options(&["127.0.0.1"]));
-    let port = std::net::UdpSocket::bind("127.0.0.1:0")
-        .and_then(|socket| socket.local_addr())
-        .expect("a port")
-        .port();
+    // An address of its own: no socket of another test takes the port while the peer is away.
+    let own = IpAddr::from([127, 0, 0, 77]);
+    let port =
+        std::net::UdpSocket::bind((own, 0)).and_then(|socket| socket.local_addr()).expect("a port").port();
     let from = move || {
         let towards = Options::towards(&[IpAddr::from([127, 0, 0, 1])]).expect("a route");
         let config = Config { port: 7000, ..towards.config.clone() };
-        Endpoint::bind(Options { config, carrier: Carrier::Udp(port), ..towards }).expect("the port is free")
+        Endpoint::bind(Options { config, local: vec![own], carrier: Carrier::Udp(port), ..towards })
+            .expect("the port is free")
     };
     // With its runtime everything of the client is gone, without a word to the peer.
     let crash = {
