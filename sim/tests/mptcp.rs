@@ -184,6 +184,14 @@ fn a_server_without_multipath_gets_plain_tcp() {
     assert!(full > 6.0 && (flow.paths[0].blocks - full).abs() < 1e-9, "of 8 s: {:?}", flow.blocked);
 }
 
+/// The round trip is longer than the timeout of a SYN, so the SYN and its answer come twice. What the application has written is sent once.
+#[test]
+fn a_fallback_that_is_told_twice_happens_once() {
+    let text = flow("", &[(10, 700, QUEUE)], "send = '100 B'", "server_multipath = false");
+    let flow = result(&text).flows.remove(0);
+    assert_eq!((flow.delivered, flow.outcome), (100, "closed"));
+}
+
 #[test]
 fn a_full_mesh_has_a_subflow_for_every_pair() {
     let links: String = [("s1", "s", "x"), ("s2", "s", "x"), ("r1", "x", "r"), ("r2", "x", "r")]

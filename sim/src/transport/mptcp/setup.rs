@@ -75,9 +75,9 @@ impl Connection {
             Some(Handshake::Join { nonce, .. } | Handshake::JoinAnswer { nonce, .. }) => {
                 self.subflows[path].nonces[1] = nonce;
             }
-            // The other end's answer shows that it does not support Multipath TCP.
+            // The other end's answer shows that it does not support Multipath TCP. It may come twice.
             //= rfc8684#section-3.7
-            None if self.client && path == 0 && segment.syn => self.fall_back(),
+            None if self.client && path == 0 && segment.syn && !self.plain => self.fall_back(),
             _ => {}
         }
     }
