@@ -138,7 +138,7 @@ impl Observer for Fins {
 
 /// The other subflow waits for its own FIN. The first does not wait for that: its RTO is 1 s, the other's round trip 1.2 s.
 #[test]
-fn a_lost_fin_goes_again_after_one_timeout() {
+fn a_lost_fin_goes_again_after_a_timeout() {
     let fins = |loss: &str| {
         let path = format!("{QUEUE}\nloss = [{loss}, '0 %']");
         let text = flow("stop = '100 s'", &[(10, 10, &path), (10, 600, QUEUE)], "send = '5 MB'", "");
@@ -148,9 +148,11 @@ fn a_lost_fin_goes_again_after_one_timeout() {
     };
     let without = fins("'0 %'");
     assert_eq!(without.len(), 1, "{without:?}");
-    let lost = fins(&format!("{{ packets = [{}] }}", without[0].0));
-    assert_eq!((lost.len(), lost[0]), (2, without[0]), "{lost:?}");
-    assert_eq!(lost[1].1.since(lost[0].1), Duration::from_secs(1));
+    let number = without[0].0;
+    let lost = fins(&format!("{{ packets = [{number}, {}, {}] }}", number + 1, number + 2));
+    assert_eq!(lost[0], without[0], "{lost:?}");
+    let waits: Vec<_> = lost.windows(2).map(|pair| pair[1].1.since(pair[0].1)).collect();
+    assert_eq!(waits, [1, 2].map(Duration::from_secs), "then nobody waits for it any longer");
 }
 
 #[test]
@@ -190,6 +192,67 @@ fn a_fallback_that_is_told_twice_happens_once() {
     let text = flow("", &[(10, 700, QUEUE)], "send = '100 B'", "server_multipath = false");
     let flow = result(&text).flows.remove(0);
     assert_eq!((flow.delivered, flow.outcome), (100, "closed"));
+}
+
+/// When a connection with one path and this data is closed.
+fn closed(path: &str, own: &str) -> f64 {
+    let result = result(&flow("", &[(10, 10, &format!("{QUEUE}\n{path}"))], own, ""));
+    assert_eq!((result.flows[0].missing, result.flows[0].outcome), (None, "closed"), "{path}");
+    result.ended
+}
+
+/// The first data goes with the keys and has no DATA_FIN. That follows at once when the keys have arrived, and not after a timeout.
+#[test]
+fn data_fin_follows_the_keys() {
+    let ended = closed("", "send = '1 B'");
+    assert!(ended < 0.3, "an acknowledgement is delayed by 0.2 s: {ended} s");
+}
+
+/// The packets of the client are SYN, the data, DATA_FIN nine times, which are lost. The tenth leaves after 1 + 2 + … + 32 s and three times
+/// 60 s, `rto_max`.
+#[test]
+fn data_fin_is_repeated_as_often_as_a_segment() {
+    let ended = closed("loss = [{ packets = [3, 4, 5, 6, 7, 8, 9, 10, 11] }, '0 %']", "send = '1 B'");
+    assert!((243.0..244.0).contains(&ended), "{ended} s");
+}
+
+/// The last data and all copies of DATA_FIN, from 2 s on, are lost until 100 s. The data arrives with the timeout after
+/// 1 + 2 + … + 32 + 60 s, and DATA_FIN follows.
+#[test]
+fn data_fin_follows_the_last_data_after_an_outage() {
+    let ended = closed("down = [['1 s', '100 s']]", TWO_MESSAGES);
+    assert!((125.0..126.0).contains(&ended), "{ended} s");
+}
+
+/// 100 bytes at the beginning, and 100 bytes after two seconds.
+const TWO_MESSAGES: &str = "send = '200 B'\nrate = '400 bit/s'\nmessage_size = '100 B'";
+
+/// The last acknowledgement is lost. The other end repeats its FIN after a second, and that is answered although all is over here.
+#[test]
+fn a_closed_subflow_answers_a_fin_that_comes_twice() {
+    let ended = closed("loss = [{ packets = [5] }, '0 %']", "send = '1 B'");
+    assert!((1.2..1.4).contains(&ended), "{ended} s");
+}
+
+/// When the other end's DATA_FIN arrives, data is missing on the first path, which has come by the second, and nothing comes back on the second.
+/// Although both subflows have timeouts, one tells the other end that its DATA_FIN has arrived.
+#[test]
+fn data_fin_is_acknowledged_by_whichever_subflow_is_left() {
+    let first = format!("{QUEUE}\nloss = [{{ packets = [4, 5] }}, '0 %']");
+    let second = format!("{QUEUE}\nloss = ['0 %', {{ packets = [3, 4, 5, 6, 7, 8] }}]");
+    let text = flow("", &[(10, 10, &first), (10, 20, &second)], TWO_MESSAGES, "");
+    let result = result(&text);
+    has_all(&result.flows[0], 200, &text);
+    assert!(result.ended < 10.0, "{} s", result.ended);
+}
+
+/// Nobody answers any more after the data is acknowledged: the connection is lost, and does not stay open for good.
+#[test]
+fn a_connection_is_lost_if_nobody_answers_data_fin() {
+    let path = format!("{QUEUE}\nloss = [{{ packets = [3] }}, '0 %']\ndown = [['0.5 s']]");
+    let result = result(&flow("", &[(10, 10, &path)], "send = '1 B'", ""));
+    assert_eq!((result.flows[0].delivered, result.flows[0].outcome), (1, "lost"));
+    assert!(result.ended < 1000.0, "{} s", result.ended);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::config::MptcpConfig;
 use super::keys::Keys;
 use super::option::{DataAck, Handshake, MptcpOptions};
 use super::pieces::Pieces;
-use super::setup::Setup;
+use super::setup::{Fin, Setup};
 use super::subflow::{Mapped, News, Stage, Subflow};
 use crate::observe::trace::Detail;
 use crate::transport::earlier;
@@ -53,17 +53,6 @@ pub(crate) struct Connection {
     /// No timer of the connection or of a subflow expires before this time.
     quiet_until: Time,
     details: Option<Vec<(Time, Option<PathId>, Detail)>>,
-}
-
-/// The end of the data of this end.
-#[derive(Copy, Clone, Debug, Default)]
-pub(super) struct Fin {
-    /// When DATA_FIN is sent again. `None`: it was not sent yet, or it is acknowledged.
-    pub(super) timer: Option<Time>,
-    /// The number of times that it was sent.
-    pub(super) times: u32,
-    /// Whether it is acknowledged.
-    pub(super) acked: bool,
 }
 
 /// Probes of a closed window.
@@ -162,11 +151,10 @@ impl Connection {
     /// Whether both directions and all subflows have ended.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
-        let over = |subflow: &Subflow| subflow.stage == Stage::Over;
         match self.plain {
             true => matches!(self.subflows[0].tcp.state(), State::Closed | State::Lost),
-            false if self.subflows[0].stage == Stage::Ready => false,
-            false => self.is_lost() || self.is_done() && self.subflows.iter().all(over),
+            false if self.is_done() => self.subflows.iter().all(Subflow::is_over),
+            false => self.subflows[0].stage != Stage::Ready && self.is_lost(),
         }
     }
 
@@ -359,6 +347,7 @@ impl Connection {
         self.fin.acked |= self.fin.times > 0 && number == self.written + 1;
         let data = number.min(self.pieces.end());
         if self.pieces.acknowledge(data) {
+            self.fin.data_acknowledged(self.pieces.is_empty());
             self.note(now, None, || Detail::Acked { cumulative: data });
         }
         let admitted = self.admitted.max(number + window);
@@ -511,11 +500,9 @@ impl Connection {
             tcp::Output::Wait(until) => {
                 let subflow = &mut self.subflows[path];
                 subflow.due = earlier(until, subflow.proof).unwrap_or(Time::NEVER);
-                match subflow.tcp.state() {
-                    State::Established => {}
-                    State::Closed => subflow.end(),
-                    // Its handshake may have been given up.
-                    _ => subflow.news = News::All,
+                // A handshake may have been given up.
+                if subflow.tcp.state() != State::Established {
+                    subflow.news = News::All;
                 }
                 None
             }

@@ -9,7 +9,7 @@
 //! copy is acknowledged. DATA_ACK frees the buffers when the first copy has arrived.
 //!
 //! Not implemented: checksums of data, MP_FASTCLOSE, MP_FAIL and MP_TCPRST, ports in ADD_ADDR, REMOVE_ADDR. When both ends have seen
-//! DATA_FIN, working subflows are closed by FIN and others are dropped silently.
+//! DATA_FIN, working subflows are closed by FIN and others are dropped silently, except one that must acknowledge the last DATA_FIN.
 
 mod agent;
 mod assembly;

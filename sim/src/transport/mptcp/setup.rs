@@ -10,10 +10,10 @@ use super::connection::Connection;
 use super::keys::part;
 use super::option::{AddAddress, DataAck, Dss, Handshake, Mapping, MptcpOptions, OPTION_SPACE};
 use super::subflow::{AT_ONCE, Errand, Stage, Subflow};
-use crate::transport::tcp::{Segment, Sequence, State};
+use crate::transport::tcp::{DATA_TRIES, Segment, Sequence, State};
 
-/// The number of unanswered DATA_FINs after which an end assumes that the other is gone.
-const FIN_TRIES: u32 = 6;
+/// The number of unanswered DATA_FINs after which an end assumes that the other is gone: as many as TCP's timeouts.
+const FIN_TRIES: u32 = DATA_TRIES;
 
 /// The planned changes of subflows.
 #[derive(Debug, Default)]
@@ -38,6 +38,26 @@ pub(super) struct Announced {
     /// When it is advertised again. `None`: it was not advertised yet, or the other end has heard it.
     pub(super) timer: Option<Time>,
     pub(super) heard: bool,
+}
+
+/// The end of the data of this end.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Fin {
+    /// When DATA_FIN is sent again. `None`: it was not sent yet, or it is acknowledged.
+    pub(super) timer: Option<Time>,
+    /// The number of times that it was sent.
+    pub(super) times: u32,
+    /// Whether it is acknowledged.
+    pub(super) acked: bool,
+}
+
+impl Fin {
+    /// New data is acknowledged, perhaps the last. If DATA_FIN was repeated before that, no copy has arrived, and the next leaves at once.
+    pub(super) fn data_acknowledged(&mut self, all: bool) {
+        if all && !self.acked && self.times > 1 {
+            *self = Fin::default();
+        }
+    }
 }
 
 impl Setup {
@@ -189,11 +209,13 @@ impl Connection {
         }
     }
 
-    /// DATA_FIN leaves once all data has left. It is repeated until it is acknowledged.
+    /// DATA_FIN leaves once all data has left and the other end is known to have the keys, which take its place until then. It is repeated
+    /// until it is acknowledged.
     //= rfc8684#section-3.3.3
     pub(super) fn owes_fin(&self, now: Time) -> bool {
         let due = || self.fin.timer.is_none_or(|timer| timer <= now);
-        self.closing && self.pieces.end() == self.written && !self.fin.acked && due()
+        let may = self.closing && self.pieces.end() == self.written && !self.fin.acked;
+        may && !self.owes_keys(0) && due()
     }
 
     #[cold]
@@ -207,13 +229,23 @@ impl Connection {
             return;
         };
         if self.fin.times >= FIN_TRIES && self.pieces.is_empty() {
-            self.fin.acked = true;
-            return self.finish_subflows(now);
+            return self.give_up_fin(now);
         }
         let wait = self.subflows[carrier].tcp.path().rto * 2u32.pow(self.fin.times.min(6));
+        let wait = wait.min(self.config.tcp.rto_max);
         (self.fin.timer, self.fin.times) = (Some(now + wait), self.fin.times + 1);
         self.subflows[carrier].errand().fin = true;
         self.subflows[carrier].wake();
+    }
+
+    /// Nobody answers DATA_FIN. An end that has heard that of the other has nothing more to learn; for one that has not, the connection is
+    /// lost.
+    fn give_up_fin(&mut self, now: Time) {
+        if self.assembly.ended() {
+            self.fin.acked = true;
+            return self.finish_subflows(now);
+        }
+        self.subflows.iter_mut().for_each(Subflow::end);
     }
 
     /// Both directions have ended: closes working subflows and drops the others.
@@ -229,8 +261,13 @@ impl Connection {
     fn close_subflows(&mut self, now: Time) {
         let longest = self.subflows.iter().map(|subflow| subflow.tcp.path().rto).max();
         self.linger.get_or_insert(now + 4 * longest.unwrap_or_default());
-        for subflow in self.subflows.iter_mut().filter(|subflow| subflow.stage != Stage::Over) {
-            if subflow.stage != Stage::Ready || subflow.tcp.timeouts_in_a_row() > 0 {
+        // One must tell the other end that its DATA_FIN has arrived.
+        let carrier = self.carrier();
+        let subflows = self.subflows.iter_mut().enumerate();
+        for (path, subflow) in subflows.filter(|(_, subflow)| subflow.stage != Stage::Over) {
+            // A FIN that is lost goes again.
+            let fails = subflow.tcp.timeouts_in_a_row() > 0 && subflow.tcp.unacknowledged() > 0;
+            if subflow.stage != Stage::Ready || fails && carrier != Some(path) {
                 subflow.end();
             } else if subflow.tcp.state() == State::Established && !subflow.tcp.is_closing() {
                 subflow.tcp.close();

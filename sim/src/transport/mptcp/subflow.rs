@@ -51,7 +51,7 @@ pub(super) enum Stage {
     Joining,
     /// It can carry data.
     Ready,
-    /// It was closed, lost or dropped.
+    /// It was lost or dropped.
     Over,
 }
 
@@ -189,7 +189,12 @@ impl Subflow {
         if self.backup && regular && self.works() { PathState::Unconfirmed } else { self.state }
     }
 
-    /// Ends it: it was closed, lost or dropped.
+    /// Whether it was closed, lost or dropped. If it was closed, it still answers a FIN that comes twice (TIME-WAIT).
+    pub(super) fn is_over(&self) -> bool {
+        self.stage == Stage::Over || self.tcp.state() == State::Closed
+    }
+
+    /// Ends it: it was lost or dropped.
     pub(super) fn end(&mut self) {
         (self.stage, self.news) = (Stage::Over, News::All);
     }

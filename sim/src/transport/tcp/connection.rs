@@ -81,7 +81,7 @@ struct Syn {
 /// The number of SYNs after which an end gives up.
 const SYN_TRIES: u32 = 10;
 /// The number of consecutive timeouts after which an end gives up (RFC 1122 §4.2.3.5: R2, at least 100 seconds).
-const DATA_TRIES: u32 = 15;
+pub(crate) const DATA_TRIES: u32 = 15;
 
 /// The output of a connection.
 #[derive(Clone, PartialEq, Debug)]
