@@ -255,6 +255,32 @@ fn a_connection_is_lost_if_nobody_answers_data_fin() {
     assert!(result.ended < 1000.0, "{} s", result.ended);
 }
 
+/// The first path fails for good. Before that ADD_ADDR was lost; or the last segment of MP_JOIN is lost again and again. Neither is repeated
+/// for ever.
+#[test]
+fn a_run_ends_although_a_subflow_never_begins() {
+    let down = |at: &str| format!("{QUEUE}\ndown = [['{at}']]");
+    let unheard = [(10, 10, &*down("35 ms")), (10, 20, QUEUE)];
+    let proofs = format!("{}\nloss = [{{ packets = [2, 3, 4, 5] }}, '0 %']", down("0.5 s"));
+    let unproved = [(10, 10, &*down("0.5 s")), (10, 20, &*proofs)];
+    for paths in [unheard, unproved] {
+        let result = result(&flow("stop = '2000 s'", &paths, "send = '2 MB'", ""));
+        assert_eq!(result.flows[0].outcome, "lost");
+        assert!(result.ended < 700.0, "{} s", result.ended);
+    }
+}
+
+/// Each address of the server costs a round trip until it is confirmed, and not a timeout.
+#[test]
+fn addresses_are_announced_one_after_the_other() {
+    let text = flow("", &[(10, 10, QUEUE); 5], "send = '2 MB'", "");
+    let flow = result(&text).flows.remove(0);
+    has_all(&flow, 2_000_000, &text);
+    assert!(flow.completion.is_some_and(|at| at < 0.8), "{:?}", flow.completion);
+    let chunks: Vec<_> = flow.paths.iter().map(|path| path.chunks).collect();
+    assert!(chunks.iter().all(|chunks| *chunks > 150), "{chunks:?}");
+}
+
 #[test]
 fn a_full_mesh_has_a_subflow_for_every_pair() {
     let links: String = [("s1", "s", "x"), ("s2", "s", "x"), ("r1", "x", "r"), ("r2", "x", "r")]

@@ -247,3 +247,22 @@ fn only_a_link_is_switched_off() {
         assert!(text.contains("cannot be zero") && !text.contains("up = false"), "{text}");
     }
 }
+
+/// The receiver reads a byte a second, so its window of 20 kB stays closed for most of an hour: the sender probes it for as long as probes are
+/// answered. If the link fails for good, it gives up after as many probes as timeouts.
+#[test]
+fn tcp_probes_a_closed_window_while_the_probes_are_answered() {
+    let tcp = |down: &str| {
+        let text = format!(
+            "stop = '40000 s'\n[[link]]\nname = 'l'\nbetween = ['a', 'b']\nrate = '10 Mbit/s'\n{down}\n[[flow]]\nname = 'f'\nprotocol = 'tcp'\nfrom = 'a'\nto = 'b'\nsend = '30 kB'\nread = '8 bit/s'\n[flow.tcp]\nreceive_window = '20 kB'\n"
+        );
+        let scenario = scenario_of(&text, &[]).unwrap_or_else(|error| panic!("{}", error.render(false)));
+        run(&scenario, RunOptions::default()).expect("it can be run")
+    };
+    let answered = tcp("");
+    assert_eq!((answered.flows[0].delivered, answered.flows[0].outcome), (30_000, "closed"));
+    assert!(answered.flows[0].probes > 20, "{}", answered.flows[0].probes);
+    let unanswered = tcp("down = [['2 s']]");
+    assert_eq!(unanswered.flows[0].outcome, "lost");
+    assert!(unanswered.ended < 40_000.0 && unanswered.flows[0].probes < 20, "{unanswered:?}");
+}

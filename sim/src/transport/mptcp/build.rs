@@ -179,7 +179,13 @@ fn setup(config: &MptcpConfig, pairs: &[(usize, usize)], places: &[Place], is_cl
     let mut addresses: Vec<Announced> = Vec::new();
     for (&(_, server), place) in pairs.iter().zip(places) {
         if server != first && addresses.iter().all(|announced| announced.id != id(server)) {
-            addresses.push(Announced { id: id(server), address: place.from, timer: None, heard: false });
+            addresses.push(Announced {
+                id: id(server),
+                address: place.from,
+                timer: None,
+                times: 0,
+                heard: false,
+            });
         }
     }
     let asked = config.priorities.iter().filter_map(|priority| {

@@ -317,7 +317,7 @@ impl Connection {
             self.subflows[path].backup = backup;
         }
         if let Some(address) = rare.add_address {
-            self.address_added(path, address);
+            self.address_added(now, path, address);
         }
     }
 
@@ -479,7 +479,7 @@ impl Connection {
         if !subflow.is_due(now) {
             return None;
         }
-        subflow.repeat_proof(now);
+        subflow.repeat_proof(now, self.config.tcp.rto_max);
         if subflow.errand.is_some() && subflow.tcp.state() == State::Established {
             subflow.tcp.ask();
         }
@@ -499,7 +499,7 @@ impl Connection {
             tcp::Output::Transmit(packet, why) => Some(self.transmit(path, packet, why)),
             tcp::Output::Wait(until) => {
                 let subflow = &mut self.subflows[path];
-                subflow.due = earlier(until, subflow.proof).unwrap_or(Time::NEVER);
+                subflow.due = earlier(until, subflow.proof.map(|(at, _)| at)).unwrap_or(Time::NEVER);
                 // A handshake may have been given up.
                 if subflow.tcp.state() != State::Established {
                     subflow.news = News::All;

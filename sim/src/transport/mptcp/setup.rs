@@ -10,7 +10,7 @@ use super::connection::Connection;
 use super::keys::part;
 use super::option::{AddAddress, DataAck, Dss, Handshake, Mapping, MptcpOptions, OPTION_SPACE};
 use super::subflow::{AT_ONCE, Errand, Stage, Subflow};
-use crate::transport::tcp::{DATA_TRIES, Segment, Sequence, State};
+use crate::transport::tcp::{DATA_TRIES, SYN_TRIES, Segment, Sequence, State};
 
 /// The number of unanswered DATA_FINs after which an end assumes that the other is gone: as many as TCP's timeouts.
 const FIN_TRIES: u32 = DATA_TRIES;
@@ -35,9 +35,17 @@ pub(super) struct Setup {
 pub(super) struct Announced {
     pub(super) id: u8,
     pub(super) address: IpAddr,
-    /// When it is advertised again. `None`: it was not advertised yet, or the other end has heard it.
+    /// When it is advertised again. `None`: it was not advertised yet, or is not any more.
     pub(super) timer: Option<Time>,
+    /// The number of times that it was advertised; no more often than a SYN.
+    pub(super) times: u32,
     pub(super) heard: bool,
+}
+
+impl Announced {
+    fn is_due(&self, now: Time) -> bool {
+        !self.heard && self.times < SYN_TRIES && self.timer.is_none_or(|timer| timer <= now)
+    }
 }
 
 /// The end of the data of this end.
@@ -119,7 +127,7 @@ impl Connection {
             }
             (true, _) if segment.syn => {
                 subflow.errand().proof = true;
-                subflow.proof = Some(now + subflow.tcp.path().rto);
+                subflow.proof = Some((now + subflow.tcp.path().rto, 1));
             }
             (true, _) => (subflow.stage, subflow.proof) = (Stage::Ready, None),
         }
@@ -132,31 +140,30 @@ impl Connection {
         self.begin_subflows();
     }
 
-    /// Advertises the next of this end's other addresses that is due.
+    /// Advertises the next of this end's other addresses that is due: one at a time. The next follows when it is confirmed.
     //= rfc8684#section-3.4.1
     fn announce_addresses(&mut self, now: Time) {
-        let carrier = self.carrier();
-        let again = carrier.map(|carrier| now + self.subflows[carrier].tcp.path().rto);
-        let due =
-            |announced: &&mut Announced| !announced.heard && announced.timer.is_none_or(|timer| timer <= now);
-        for announced in self.setup.addresses.iter_mut().filter(due) {
-            announced.timer = again;
-            let Some(subflow) = carrier.map(|carrier| &mut self.subflows[carrier]) else { continue };
-            if subflow.errand().address.is_none() {
-                subflow.errand().address = Some((announced.id, false));
-                subflow.wake();
-            }
+        let Some(carrier) = self.carrier() else { return };
+        let (subflow, due) =
+            (&mut self.subflows[carrier], |announced: &&mut Announced| announced.is_due(now));
+        let next = self.setup.addresses.iter_mut().filter(due).min_by_key(|announced| announced.times);
+        if let Some(announced) = next.filter(|_| subflow.errand().address.is_none()) {
+            let wait = subflow.tcp.path().rto * 2u32.pow(announced.times.min(6));
+            announced.times += 1;
+            let again = announced.times < SYN_TRIES;
+            announced.timer = again.then(|| now + wait.min(self.config.tcp.rto_max));
+            subflow.errand().address = Some((announced.id, false));
+            subflow.wake();
         }
         self.setup.look_at_timers();
     }
 
     /// The other end has advertised an address, or confirmed one of this end.
-    pub(super) fn address_added(&mut self, path: usize, added: AddAddress) {
+    pub(super) fn address_added(&mut self, now: Time, path: usize, added: AddAddress) {
         if added.hmac.is_none() {
             let heard = self.setup.addresses.iter_mut().filter(|announced| announced.id == added.id);
             heard.for_each(|announced| (announced.heard, announced.timer) = (true, None));
-            self.setup.look_at_timers();
-            return;
+            return self.announce_addresses(now);
         }
         if added.hmac != Some(self.keys.turned().address_hmac(added.id, added.address)) {
             return;
@@ -165,7 +172,8 @@ impl Connection {
         self.subflows[path].wake();
         if !self.setup.known.contains(&added.id) {
             self.setup.known.push(added.id);
-            let announced = Announced { id: added.id, address: added.address, timer: None, heard: true };
+            let announced =
+                Announced { id: added.id, address: added.address, timer: None, times: 0, heard: true };
             self.setup.addresses.push(announced);
         }
         self.begin_subflows();
@@ -261,6 +269,9 @@ impl Connection {
     fn close_subflows(&mut self, now: Time) {
         let longest = self.subflows.iter().map(|subflow| subflow.tcp.path().rto).max();
         self.linger.get_or_insert(now + 4 * longest.unwrap_or_default());
+        // No address is announced any more.
+        self.setup.addresses.clear();
+        self.setup.look_at_timers();
         // One must tell the other end that its DATA_FIN has arrived.
         let carrier = self.carrier();
         let subflows = self.subflows.iter_mut().enumerate();

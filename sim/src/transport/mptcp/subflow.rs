@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use anabranch_proto::{Duration, PathState, PathView, Time};
 
-use crate::transport::tcp::{Connection, State};
+use crate::transport::tcp::{Connection, SYN_TRIES, State};
 
 /// One subflow of a connection, at one end.
 pub(super) struct Subflow {
@@ -22,8 +22,8 @@ pub(super) struct Subflow {
     pub(super) addresses: [u8; 2],
     /// Random numbers for the handshake of MP_JOIN: this end's and the other's.
     pub(super) nonces: [u32; 2],
-    /// When the last segment of the handshake is sent again.
-    pub(super) proof: Option<Time>,
+    /// When the last segment of the handshake is sent again, and the number of times that it was sent.
+    pub(super) proof: Option<(Time, u32)>,
     /// The options that its next acknowledgement must carry, if there are any.
     pub(super) errand: Option<Errand>,
     /// The number of timeouts that were noticed.
@@ -235,13 +235,19 @@ impl Subflow {
         self.is_due(now) && self.tcp.sender_has_expired(now)
     }
 
-    /// The other end has not answered the last segment of the handshake: it leaves again.
-    pub(super) fn repeat_proof(&mut self, now: Time) {
-        if self.stage == Stage::Joining && self.proof.is_some_and(|at| at <= now) {
-            self.proof = Some(now + 2 * self.tcp.path().rto);
-            self.errand().proof = true;
-            self.news = News::All;
+    /// The other end has not answered the last segment of the handshake: it leaves again, `most` later at the latest and no more often than a
+    /// SYN.
+    pub(super) fn repeat_proof(&mut self, now: Time, most: Duration) {
+        let due = self.proof.filter(|(at, _)| self.stage == Stage::Joining && *at <= now);
+        let Some((_, times)) = due else { return };
+        if times == SYN_TRIES {
+            self.proof = None;
+            return self.tcp.give_up();
         }
+        let wait = self.tcp.path().rto * 2u32.pow(times.min(6));
+        self.proof = Some((now + wait.min(most), times + 1));
+        self.errand().proof = true;
+        self.news = News::All;
     }
 
     /// The options that its next acknowledgement must carry, to be added to.

@@ -79,8 +79,8 @@ struct Syn {
 }
 
 /// The number of SYNs after which an end gives up.
-const SYN_TRIES: u32 = 10;
-/// The number of consecutive timeouts after which an end gives up (RFC 1122 §4.2.3.5: R2, at least 100 seconds).
+pub(crate) const SYN_TRIES: u32 = 10;
+/// The number of consecutive timeouts or unanswered window probes after which an end gives up (RFC 1122 §4.2.3.5: R2, at least 100 seconds).
 pub(crate) const DATA_TRIES: u32 = 15;
 
 /// The output of a connection.
@@ -223,6 +223,11 @@ impl Connection {
     #[inline]
     pub(crate) fn sender_has_expired(&self, now: Time) -> bool {
         self.sender.wakes().is_some_and(|at| at <= now)
+    }
+
+    /// Its owner has given it up, because the other end does not answer.
+    pub(crate) fn give_up(&mut self) {
+        self.state = State::Lost;
     }
 
     /// Requests an immediate acknowledgement.
@@ -441,7 +446,7 @@ impl Connection {
             State::SynSent | State::SynReceived => self.poll_syn(now),
             State::Established | State::Closed => {
                 let piece = self.sender.poll(now);
-                if self.sender.timeouts_in_a_row() > DATA_TRIES {
+                if self.sender.waited_in_vain() > DATA_TRIES {
                     self.state = State::Lost;
                     return None;
                 }

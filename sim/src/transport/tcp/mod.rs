@@ -34,6 +34,6 @@ pub(crate) use build::{MOST_WINDOW, TOO_LARGE, largest_segment, window as window
 pub(super) use build::{agents, check};
 pub(crate) use codec::header;
 pub use config::{RtoBound, TcpConfig, Variant};
-pub(crate) use connection::{Connection, DATA_TRIES, Identity, Output, State};
+pub(crate) use connection::{Connection, DATA_TRIES, Identity, Output, SYN_TRIES, State};
 pub use segment::{Segment, Sequence, TcpPacket};
 pub(crate) use segment::{TcpNote, Why};

@@ -19,6 +19,8 @@ pub(super) struct Sender {
     probe: Option<(Time, u32)>,
     /// Whether a probe with a new byte is in flight.
     probed: bool,
+    /// Probes since the last acknowledgement.
+    unanswered: u32,
     /// Timeouts since the last new acknowledgement.
     timeouts: u32,
     /// The cause of waiting that observers were last told.
@@ -51,6 +53,7 @@ impl Sender {
             repair,
             probe: None,
             probed: false,
+            unanswered: 0,
             timeouts: 0,
             blocked: None,
         }
@@ -63,6 +66,13 @@ impl Sender {
     /// Timeouts since the last new acknowledgement.
     pub(super) fn timeouts_in_a_row(&self) -> u32 {
         self.timeouts
+    }
+
+    /// How often in a row the other end has not answered: timeouts, or probes of its closed window. As long as it answers probes, the window
+    /// may stay closed.
+    //= rfc9293#section-3.8.6.1
+    pub(super) fn waited_in_vain(&self) -> u32 {
+        self.timeouts.max(self.unanswered)
     }
 
     /// Bytes that the application has written and that are not acknowledged.
@@ -130,6 +140,7 @@ impl Sender {
         blocks: &[(u64, u64)],
         bare: bool,
     ) {
+        self.unanswered = 0;
         let flight = &mut self.flight;
         if self.probed && offset == flight.outstanding.end_offset() + 1 {
             flight.outstanding.push(1, false);
@@ -275,7 +286,7 @@ impl Sender {
             return Some(Piece { start, length: room, fin: false, why: Why::New });
         }
         flight.counts.probes += 1;
-        self.probed = true;
+        (self.probed, self.unanswered) = (true, self.unanswered + 1);
         Some(Piece { start, length: 1, fin: false, why: Why::WindowProbe })
     }
 
