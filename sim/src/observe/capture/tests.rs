@@ -226,26 +226,26 @@ impl Told {
         Told { writer, packet: packet(FROM, TO, 0) }
     }
 
-    fn record(&mut self, at: u64, record: impl FnOnce(PacketView<'_>) -> Record<'_>) {
+    /// `number`: that of the packet in the run, if it has one.
+    fn record(&mut self, at: u64, number: Option<u64>, record: impl FnOnce(PacketView<'_>) -> Record<'_>) {
         let reason =
             Reason { purpose: Purpose::Sack, path: None::<PathId>, limit: Limit::Control, oversize: false };
         let origin = Some(Origin { side: Side::Client, path: Some("p"), reason, wait: None });
         let size = self.packet.size() as u32 + 20;
-        let shown =
-            PacketView { size, contents: Contents::Sctp(&self.packet), number: None, hops: 0, origin };
+        let shown = PacketView { size, contents: Contents::Sctp(&self.packet), number, hops: 0, origin };
         self.writer.record(Time::from_nanos(at), &record(shown));
     }
 
     fn started(&mut self, at: u64, number: u64) {
-        self.record(at, |packet| Record::Started { link: 0, flow: 0, number, packet });
+        self.record(at, Some(number), |packet| Record::Started { link: 0, flow: 0, number, packet });
     }
 
-    fn delivered(&mut self, at: u64) {
-        self.record(at, |packet| Record::Delivered { link: 0, flow: 0, packet });
+    fn delivered(&mut self, at: u64, number: u64) {
+        self.record(at, Some(number), |packet| Record::Delivered { link: 0, flow: 0, packet });
     }
 
     fn dropped(&mut self, at: u64, number: u64, cause: DropCause) {
-        self.record(at, |packet| Record::Dropped { link: 0, flow: 0, number, cause, packet });
+        self.record(at, Some(number), |packet| Record::Dropped { link: 0, flow: 0, number, cause, packet });
     }
 
     /// Of each packet: nanoseconds, interface, and its comment up to the flow.
@@ -274,7 +274,7 @@ fn a_packet_appears_at_both_ends_and_a_drop_once() {
     told.started(10, 1);
     told.dropped(11, 2, DropCause::Queue);
     told.started(12, 3);
-    told.delivered(20);
+    told.delivered(20, 1);
     told.dropped(21, 3, DropCause::Down);
     told.dropped(21, 4, DropCause::Down);
     told.started(30, 5);
@@ -287,6 +287,18 @@ fn a_packet_appears_at_both_ends_and_a_drop_once() {
         seen(30, "wire:a", ""),
     ];
     assert_eq!(told.seen(), expected);
+}
+
+/// The second overtakes the first, which is on its way when the link goes down.
+#[test]
+fn a_packet_that_is_overtaken_has_its_own_fate() {
+    let mut told = Told::new(100);
+    told.started(10, 1);
+    told.started(11, 2);
+    told.delivered(20, 2);
+    told.dropped(21, 1, DropCause::Down);
+    let late = "dropped: link went down meanwhile; ";
+    assert_eq!(told.seen(), [seen(10, "wire:a", late), seen(11, "wire:a", ""), seen(20, "wire:b", "")]);
 }
 
 #[test]
@@ -330,7 +342,7 @@ fn written() -> Vec<u8> {
     told.packet.chunks.push(Chunk::CookieAck(Bare));
     told.started(10, 1);
     told.packet = packet(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST, 9899);
-    told.delivered(20);
+    told.delivered(20, 1);
     told.dropped(30, 2, DropCause::Loss);
     told.writer.finish().unwrap()
 }

@@ -230,6 +230,14 @@ impl<W: Write> CaptureWriter<W> {
         Some(held)
     }
 
+    /// Takes a packet from those on a link, and returns its number here. It is the first, unless packets overtake each other.
+    fn arrived(&mut self, link: usize, number: Option<u64>) -> Option<u64> {
+        let place = |here: &u64| usize::try_from(here.checked_sub(self.first)?).ok();
+        let is_it = |here: &u64| place(here).and_then(|place| self.held.get(place)?.number) == number;
+        let at = self.on_link[link].iter().position(|(_, here)| is_it(here)).unwrap_or(0);
+        self.on_link[link].remove(at).map(|(_, here)| here)
+    }
+
     /// A packet is dropped: one that was on its way, or one that never left.
     fn drop(
         &mut self,
@@ -240,7 +248,8 @@ impl<W: Write> CaptureWriter<W> {
         flow: usize,
         shown: &PacketView<'_>,
     ) {
-        let on_link = self.on_link[link].pop_front_if(|(on_link, _)| *on_link == number);
+        let place = self.on_link[link].binary_search_by_key(&number, |(on_link, _)| *on_link);
+        let on_link = place.ok().and_then(|place| self.on_link[link].remove(place));
         if let Some(held) = on_link.and_then(|(_, here)| self.settle(here)) {
             held.comment = dropped(cause, true, &held.comment).into();
             return;
@@ -332,7 +341,7 @@ impl<W: Write> Observer for CaptureWriter<W> {
                 self.on_link[*link].push_back((*number, here));
             }
             Record::Delivered { link, flow, packet } => {
-                let sent = self.on_link[*link].pop_front().and_then(|(_, here)| self.settle(here));
+                let sent = self.arrived(*link, packet.number).and_then(|here| self.settle(here));
                 let same = sent.filter(|held| held.number.is_some() && held.number == packet.number);
                 let bytes = same.map(|held| held.bytes.clone());
                 self.appear(at, End::Receiving(*link), *flow, packet, bytes);
