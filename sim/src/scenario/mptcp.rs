@@ -156,7 +156,7 @@ const KEYS: &[Key<Mptcp>] = &[
         name: "reinject_on_timeout",
         takes: "boolean",
         default: Unless::Value("true"),
-        doc: "Whether the data of a subflow goes to the others after a timeout. The data of a lost subflow always does.",
+        doc: "Whether the data of a subflow goes to the others after a timeout by which it counts as failed (`pf_max_retrans`; with `\"off\"` none does). The data of a lost subflow always does.",
         read: |mptcp, at| at.boolean().map(|on| mptcp.reinject_on_timeout = on),
     },
     Key {

@@ -19,7 +19,7 @@ pub struct MptcpConfig {
     pub reinjection: Reinjection,
     /// Whether the window of a subflow that keeps a buffer full is reduced, at most once in a round trip.
     pub penalise: bool,
-    /// Whether the data of a subflow is given to others after a timeout of that subflow.
+    /// Whether the data of a subflow is given to others after a timeout by which it is no longer used.
     pub reinject_on_timeout: bool,
     /// The number of consecutive timeouts after which a subflow is no longer used while others work. `None`: no limit.
     pub pf_max_retrans: Option<u32>,

@@ -28,7 +28,7 @@ pub(super) struct Subflow {
     pub(super) errand: Option<Errand>,
     /// The number of timeouts that were noticed.
     pub(super) timeouts: u64,
-    /// Bytes sent here as copies of data in flight on another subflow.
+    /// Copies sent here of data in flight on another subflow.
     pub(super) reinjected: u64,
     /// How long it has kept a buffer full.
     pub(super) blocks: Duration,
