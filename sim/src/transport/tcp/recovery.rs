@@ -34,6 +34,8 @@ pub(super) struct Recovery {
     inflation: i64,
     /// Bytes of limited transmit since the last new acknowledgement.
     limited: u64,
+    /// Bytes that only duplicates outside recovery have acknowledged so far. They let the window grow with the next new acknowledgement.
+    reported: u64,
     /// A rescue retransmission may leave once more than what is below this number is acknowledged (RFC 6675 §4, RescueRxt).
     rescue_after: u64,
     /// Whether a partial acknowledgement has restarted the timer in this recovery.
@@ -83,7 +85,9 @@ impl Recovery {
                 if covered {
                     self.phase = Phase::Open;
                 }
-                flight.grow(news, rtt);
+                //= rfc5681#section-3.1
+                let cumulative = news.cumulative + std::mem::take(&mut self.reported);
+                flight.grow(&AckResult { cumulative, ..*news }, rtt);
             }
         }
         // The impatient variant: without SACK only the first partial acknowledgement restarts the timer.
@@ -114,6 +118,7 @@ impl Recovery {
     fn duplicate(&mut self, flight: &mut Flight, news: &AckResult, sack: bool) {
         self.duplicates += 1;
         if sack {
+            self.reported += if news.advances { 0 } else { news.sacked };
             self.find_lost(flight, news.now);
         }
         // The first segment may be known to be lost since before the last recovery ended.
@@ -137,6 +142,7 @@ impl Recovery {
         self.phase = Phase::Fast;
         self.recover = flight.outstanding.end();
         (self.rescue_after, self.restarted) = (flight.outstanding.first() + 1, false);
+        self.reported = 0;
         flight.counts.fast_recoveries += 1;
         flight.cut(news.now, Loss::Missing, self.limited);
         let lost = flight.outstanding.first_is_lost();

@@ -334,6 +334,20 @@ fn the_first_duplicates_send_new_data() {
     assert!(times(true)[0].0 < 0.2 && times(false)[0].0 > 1.0);
 }
 
+/// Segments 2 and 4 overtake 1 and 3. All four are acknowledged, a window of them: it grows by one segment.
+//= rfc5681#section-3.1
+#[test]
+fn what_a_duplicate_reports_lets_the_window_grow_later() {
+    let mut told = Told::new(Variant::Standard, 4, 1000);
+    assert_eq!(told.leaves().len(), 4);
+    told.hears(0, &[(2, 2)]);
+    told.hears(2, &[]);
+    told.hears(2, &[(4, 4)]);
+    assert_eq!(told.0.flight.cwnd(), 4 * SEGMENT);
+    told.hears(4, &[]);
+    assert_eq!(told.0.flight.cwnd(), 5 * SEGMENT);
+}
+
 /// At least every second segment is acknowledged, and none waits longer than the delay, which is 500 ms at most.
 //= rfc5681#section-4.2
 #[test]
