@@ -5,7 +5,7 @@
 //! Multipath TCP" (NSDI 2012).
 
 use anabranch_proto::policy::{Acked, Ask, Choice, Why};
-use anabranch_proto::{Blocked, PathId, PathState, Time, Tsn};
+use anabranch_proto::{Blocked, PathId, PathState, PathView, Time, Tsn};
 
 use super::config::Reinjection;
 use super::connection::Connection;
@@ -89,9 +89,10 @@ impl Connection {
             Choice::Wait => Err(Blocked::Turn),
             Choice::Send(PathId(path)) => {
                 let view = &self.views[usize::from(path)];
+                let full = |view: &PathView| view.flight >= view.window.saturating_sub(u64::from(view.pmdcs));
                 match () {
                     () if view.room > 0 => Ok(usize::from(path)),
-                    () if view.flight >= view.window.saturating_sub(u64::from(view.pmdcs)) => {
+                    () if full(view) && self.views.iter().filter(|view| view.carries()).all(full) => {
                         Err(Blocked::Window)
                     }
                     () => Err(Blocked::Turn),
