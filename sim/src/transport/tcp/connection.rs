@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use anabranch_proto::control::window::{Loss, MakePath, Reno, Sibling, Start};
+use anabranch_proto::control::window::{Loss, MakePath, Sibling};
 use anabranch_proto::{Blocked, Duration, PathView, Time};
 
 use super::config::{RecoveryKind, TcpConfig};
@@ -11,8 +11,9 @@ use super::receiver::{Receiver, UNBOUNDED, scale};
 use super::recovery::Next;
 use super::segment::{Segment, Sequence, TcpNote, TcpPacket, Why};
 use super::sender::{Piece, Sender};
-use super::window::{PacketWindow, Window};
+use super::window::Window;
 use crate::transport::earlier;
+use crate::transport::mptcp::DataAck;
 
 /// The identity of a connection: addresses, ports and first sequence numbers.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -63,6 +64,8 @@ pub(crate) struct Connection {
     policy: Option<MakePath>,
     /// Whether it is a subflow. Then the receive buffer and the advertised windows belong to all subflows together.
     shares_buffer: bool,
+    /// The window field and the DATA_ACK of the last acknowledgement.
+    heard: (u16, Option<DataAck>),
 }
 
 /// The SYN or SYN-ACK of this end.
@@ -108,7 +111,7 @@ impl Connection {
         Connection {
             identity,
             state,
-            sender: Sender::new(config.clone(), window(&config, policy.as_ref(), false), identity.phase),
+            sender: Sender::new(config.clone(), Window::new(&config, policy.as_ref(), false), identity.phase),
             receiver: Receiver::new(&config),
             remote_first: Sequence::default(),
             remote_scale: 0,
@@ -116,6 +119,7 @@ impl Connection {
             syn,
             policy,
             shares_buffer: false,
+            heard: (0, None),
             config,
         }
     }
@@ -366,7 +370,7 @@ impl Connection {
         self.state = State::Established;
         self.syn.timer = None;
         let sent = (self.syn.times == 1).then_some(self.syn.sent);
-        let window = window(&self.config, self.policy.as_ref(), sent.is_none());
+        let window = Window::new(&self.config, self.policy.as_ref(), sent.is_none());
         self.sender.opened(now, admitted, window, sent);
     }
 
@@ -394,7 +398,7 @@ impl Connection {
                     blocks.push((start, end));
                 }
             }
-            let bare = segment.sequence_length() == 0;
+            let bare = segment.sequence_length() == 0 && !self.signals(segment);
             self.sender.acknowledged(now, (offset, window), &blocks, bare);
         }
         let next = self.receiver.next();
@@ -404,6 +408,16 @@ impl Connection {
         if self.sender.is_done() && self.receiver.ended() {
             self.state = State::Closed;
         }
+    }
+
+    /// Whether a segment tells the connection of several subflows something, and nothing about losses on its own subflow: it has another
+    /// window or DATA_ACK than the last one, or an option of Multipath TCP besides DSS.
+    //= rfc8684#section-3.4.1
+    fn signals(&mut self, segment: &Segment) -> bool {
+        let options = segment.mptcp.as_ref();
+        let heard = (segment.window, options.and_then(|options| options.dss?.ack));
+        let same = std::mem::replace(&mut self.heard, heard) == heard;
+        self.shares_buffer && (!same || options.is_some_and(|options| options.rare.is_some()))
     }
 
     /// The window in bytes that a segment without SYN advertises.
@@ -571,24 +585,4 @@ pub(crate) struct PathFacts {
     pub(crate) min_rtt: Option<Duration>,
     /// The retransmission timeout.
     pub(crate) rto: Duration,
-}
-
-/// The window that the configuration selects. If a SYN was lost, it begins with one segment.
-//= rfc5681#section-3.1
-fn window(config: &TcpConfig, policy: Option<&MakePath>, lost_syn: bool) -> Window {
-    let segment = u64::from(config.segment_size);
-    let ssthresh = config.initial_ssthresh.unwrap_or(u64::MAX);
-    let initial = if lost_syn { segment } else { config.initial_window };
-    let start = Start { unit: segment, window: initial, ssthresh };
-    let packets = |bytes: u64| bytes as f64 / segment as f64;
-    match (policy, config.recovery) {
-        (Some(make), _) => Window::Bytes(make(start)),
-        (None, RecoveryKind::Standard) => Window::Bytes(Box::new(Reno::new(start, config.halving))),
-        (None, RecoveryKind::Sack1) => Window::Packets(PacketWindow {
-            cwnd: packets(initial),
-            ssthresh: if lost_syn { 2.0 } else { packets(ssthresh).floor() },
-            cap: packets(config.receive_window),
-            halving: config.halving,
-        }),
-    }
 }

@@ -1,6 +1,10 @@
 //! TCP's congestion windows: that of RFC 5681 in bytes, ns-2's in packets, or any window policy.
 
-use anabranch_proto::control::window::{Acked, Congestion, Halving, Loss, Lost, Sibling};
+use anabranch_proto::control::window::{
+    Acked, Congestion, Halving, Loss, Lost, MakePath, Reno, Sibling, Start,
+};
+
+use super::config::{RecoveryKind, TcpConfig};
 
 /// The window of a sender.
 pub(super) enum Window {
@@ -11,6 +15,26 @@ pub(super) enum Window {
 }
 
 impl Window {
+    /// The window that the configuration selects. If a SYN was lost, it begins with one segment.
+    //= rfc5681#section-3.1
+    pub(super) fn new(config: &TcpConfig, policy: Option<&MakePath>, lost_syn: bool) -> Self {
+        let segment = u64::from(config.segment_size);
+        let ssthresh = config.initial_ssthresh.unwrap_or(u64::MAX);
+        let initial = if lost_syn { segment } else { config.initial_window };
+        let start = Start { unit: segment, window: initial, ssthresh };
+        let packets = |bytes: u64| bytes as f64 / segment as f64;
+        match (policy, config.recovery) {
+            (Some(make), _) => Window::Bytes(make(start)),
+            (None, RecoveryKind::Standard) => Window::Bytes(Box::new(Reno::new(start, config.halving))),
+            (None, RecoveryKind::Sack1) => Window::Packets(PacketWindow {
+                cwnd: packets(initial),
+                ssthresh: if lost_syn { 2.0 } else { packets(ssthresh).floor() },
+                cap: packets(config.receive_window),
+                halving: config.halving,
+            }),
+        }
+    }
+
     /// The congestion window, in bytes.
     pub(super) fn bytes(&self, segment: u64) -> u64 {
         match self {
