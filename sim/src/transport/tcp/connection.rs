@@ -414,10 +414,13 @@ impl Connection {
     /// window or DATA_ACK than the last one, or an option of Multipath TCP besides DSS.
     //= rfc8684#section-3.4.1
     fn signals(&mut self, segment: &Segment) -> bool {
+        if !self.shares_buffer {
+            return false;
+        }
         let options = segment.mptcp.as_ref();
         let heard = (segment.window, options.and_then(|options| options.dss?.ack));
         let same = std::mem::replace(&mut self.heard, heard) == heard;
-        self.shares_buffer && (!same || options.is_some_and(|options| options.rare.is_some()))
+        !same || options.is_some_and(|options| options.rare.is_some())
     }
 
     /// The window in bytes that a segment without SYN advertises.
