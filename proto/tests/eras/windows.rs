@@ -348,12 +348,12 @@ fn a_window_is_noted_when_its_chunks_leave_on_another_path() {
     bench.until(bench.now + ms(1500));
     assert!(bench.timeouts().iter().any(|(_, path)| *path == PathId(0)), "T3-rtx expired");
     for path in [0, 1] {
-        let noted = bench.notes.iter().filter_map(|note| match note.kind {
+        let mut noted = bench.notes.iter().filter_map(|note| match note.kind {
             NoteKind::Window { path: PathId(id), flight, marked, .. } if id == path => Some((flight, marked)),
             _ => None,
         });
         let view = bench.view(path);
-        assert_eq!(noted.last(), Some((view.flight, view.marked)), "path {path}");
+        assert_eq!(noted.next_back(), Some((view.flight, view.marked)), "path {path}");
     }
     assert_eq!(bench.view(0).flight, 0);
 }
