@@ -15,7 +15,7 @@ pub(super) struct AssociationRecord {
 }
 
 impl AssociationRecord {
-    /// Lines keep so many points.
+    /// `line`: the largest number of points of a line.
     pub(super) fn new(path: &str, line: usize) -> Self {
         AssociationRecord {
             path: path.to_owned(),
@@ -25,7 +25,7 @@ impl AssociationRecord {
         }
     }
 
-    /// Its name before that of a line.
+    /// The name of one of its lines in a chart: with `stripe` the path stands in front.
     pub(super) fn named(&self, line: &str) -> String {
         if self.path.is_empty() { line.to_owned() } else { format!("{}: {line}", self.path) }
     }
