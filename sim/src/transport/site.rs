@@ -70,4 +70,9 @@ impl Routes {
         self.table.push(ARRIVED + agent as u32);
         start
     }
+
+    /// The entry at which packets of the route that was added last arrive.
+    pub(crate) fn last(&self) -> u32 {
+        self.table.len().saturating_sub(1) as u32
+    }
 }

@@ -18,6 +18,8 @@ pub(crate) struct MptcpAgent {
     pub(super) application: Application,
     /// By path.
     pub(super) places: Vec<Place>,
+    /// By path: the entry in the table of routes at which its packets arrive here.
+    pub(super) arrivals: Vec<u32>,
     pub(super) details: VecDeque<(Time, Option<PathId>, Detail)>,
     pub(super) details_on: bool,
 }
@@ -38,8 +40,7 @@ impl MptcpAgent {
 impl Agent for MptcpAgent {
     fn handle(&mut self, now: Time, frame: Frame) {
         let Body::Tcp(packet) = frame.body else { return };
-        let comes = |place: &Place| place.from == packet.to && place.to == packet.from;
-        if let Some(path) = self.places.iter().position(comes) {
+        if let Some(path) = self.arrivals.iter().position(|entry| *entry == frame.hop) {
             self.application.arrived();
             self.connection.handle(now, path, &packet.segment);
         }

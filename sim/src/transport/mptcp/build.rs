@@ -33,14 +33,14 @@ pub(crate) fn agents(
 ) -> Result<[MptcpAgent; 2], RunError> {
     let config = config(site, mptcp);
     let pairs = pairs(site);
-    let mut places = [Vec::new(), Vec::new()];
+    let (mut places, mut arrivals) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
     let addresses = site.addresses(0);
     for &(client, server) in &pairs {
         let (from, to) = (site.ends.client[client], site.ends.server[server]);
         let (here, there) = (addresses[0][client].address.ip, addresses[1][server].address.ip);
         let ways = [(here, there, from, to, first + 1), (there, here, to, from, first)];
-        for (places, (own, other, from, to, agent)) in places.iter_mut().zip(ways) {
-            places.push(Place {
+        for (end, (own, other, from, to, agent)) in ways.into_iter().enumerate() {
+            places[end].push(Place {
                 from: own,
                 to: other,
                 route: routes.add(site.network, from, to, agent),
@@ -48,18 +48,20 @@ pub(crate) fn agents(
                 path: site.ends.name(client, server).to_owned(),
                 wire: site.scenario.wire,
             });
+            arrivals[1 - end].push(routes.last());
         }
     }
     let size = site.flow.message_size.unwrap_or(config.tcp.segment_size);
     let pace = || Pace::new(site.flow, size, site.scenario.seed);
     let sender = Application::sender(pace(), config.send_buffer);
     let reader = Application::reader(Sink::new(site.flow).timing(pace(), 1));
-    let [client, server] = places;
-    let agent = |application, places: Vec<Place>, is_client| {
+    let ([client, server], [arrivals, others]) = (places, arrivals);
+    let agent = |application, places: Vec<Place>, arrivals, is_client| {
         let connection = connection(site, &config, policies, &pairs, &places, is_client)?;
-        Ok(MptcpAgent { connection, application, places, details: VecDeque::new(), details_on: false })
+        let (details, details_on) = (VecDeque::new(), false);
+        Ok(MptcpAgent { connection, application, places, arrivals, details, details_on })
     };
-    Ok([agent(sender, client, true)?, agent(reader, server, false)?])
+    Ok([agent(sender, client, arrivals, true)?, agent(reader, server, others, false)?])
 }
 
 /// Checks that both ends can be built.
