@@ -117,9 +117,21 @@ impl Flight {
 
     /// Grows the window for an acknowledgement outside recovery and the round trip that it measured.
     pub(super) fn grow(&mut self, news: &AckResult, rtt: Option<Duration>) {
-        if let Window::Packets(window) = &mut self.window {
-            return window.grow();
+        match &mut self.window {
+            Window::Packets(window) => window.grow(),
+            Window::Bytes(_) => self.acked(news, rtt, false),
         }
+    }
+
+    /// The same within recovery: the window does not grow, but it may count what was delivered.
+    pub(super) fn hear_in_recovery(&mut self, news: &AckResult, rtt: Option<Duration>) {
+        if let Window::Bytes(_) = &self.window {
+            self.acked(news, rtt, true);
+        }
+    }
+
+    /// Tells the window what an acknowledgement acknowledged.
+    fn acked(&mut self, news: &AckResult, rtt: Option<Duration>, recovery: bool) {
         // TCP sends whole segments. If the window has no room for another segment, it counts as fully used. Window policies for SCTP look
         // at bytes only.
         let full = news.pipe_before + self.segment() > self.cwnd();
@@ -130,7 +142,7 @@ impl Flight {
             gap: news.sacked,
             gap_behind_point: if news.advances { news.sacked } else { 0 },
             advanced: news.advances,
-            recovery: false,
+            recovery,
             flight_before: before,
             unacknowledged_before: before,
             flight: self.outstanding.pipe(),

@@ -60,6 +60,9 @@ impl Recovery {
             self.advanced(flight, news, sack);
         }
         let duplicate = if sack { news.sacked > 0 } else { news.repeats };
+        if !news.advances && news.sacked > 0 && self.phase != Phase::Open {
+            flight.hear_in_recovery(news, None);
+        }
         match self.phase {
             Phase::Fast if sack => self.find_lost(flight, news.now),
             Phase::Fast if duplicate => self.inflation += flight.segment() as i64,
@@ -74,6 +77,9 @@ impl Recovery {
         self.limited = 0;
         let rtt = flight.measure(news.now);
         let covered = flight.outstanding.first() >= self.recover;
+        if self.phase == Phase::Fast {
+            flight.hear_in_recovery(news, rtt);
+        }
         match self.phase {
             Phase::Fast if covered => {
                 self.phase = Phase::Open;
@@ -142,7 +148,7 @@ impl Recovery {
         self.phase = Phase::Fast;
         self.recover = flight.outstanding.end();
         (self.rescue_after, self.restarted) = (flight.outstanding.first() + 1, false);
-        self.reported = 0;
+        self.tell_reported(flight, news.now);
         flight.counts.fast_recoveries += 1;
         flight.cut(news.now, Loss::Missing, self.limited);
         let lost = flight.outstanding.first_is_lost();
@@ -153,6 +159,16 @@ impl Recovery {
         flight.restart_timer(news.now);
     }
 
+    /// The window hears of what only duplicates have acknowledged, and does not grow for it: a loss was found before a new acknowledgement.
+    fn tell_reported(&mut self, flight: &mut Flight, now: Time) {
+        let sacked = std::mem::take(&mut self.reported);
+        if sacked > 0 {
+            let pipe_before = flight.outstanding.pipe();
+            let news = AckResult { now, advances: false, cumulative: 0, sacked, repeats: false, pipe_before };
+            flight.hear_in_recovery(&news, None);
+        }
+    }
+
     fn find_lost(&mut self, flight: &mut Flight, now: Time) {
         let lost = flight.outstanding.find_lost(flight.segment());
         flight.note_marked(now, lost, Why::Missing);
@@ -161,6 +177,7 @@ impl Recovery {
     /// The retransmission timer has expired.
     //= rfc6298#section-5
     pub(super) fn timed_out(&mut self, flight: &mut Flight, now: Time) {
+        self.tell_reported(flight, now);
         flight.cut(now, Loss::Timeout, self.limited);
         let numbers = flight.outstanding.first()..flight.outstanding.end();
         flight.outstanding.all_is_lost();
