@@ -174,6 +174,18 @@ async fn a_dropped_handle_ends_the_association() {
     within(client.close()).await;
 }
 
+/// A peer that waits for room ends soon when the handle is dropped whose user has read nothing: what nobody will read is thrown away.
+#[tokio::test]
+async fn a_handle_that_is_dropped_unread_lets_the_peer_end() {
+    let (server, to) = listener(options(&["127.0.0.1"]));
+    let client = client(&to);
+    let (ours, theirs) = pair(&server, &client, &to).await;
+    while timeout(Duration::from_millis(300), ours.send(message(vec![0; 10_000]))).await.is_ok() {}
+    drop(theirs);
+    assert_eq!(within(ours.close()).await, Ok(()));
+    within(server.close()).await;
+}
+
 /// An endpoint that closes has nobody to accept what peers have initiated: they are told, it ends, and who comes later is told too.
 #[tokio::test]
 async fn who_was_not_accepted_is_told_of_the_end() {

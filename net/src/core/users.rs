@@ -96,6 +96,8 @@ impl Shared {
         } else {
             core.orphans.insert(id, None);
             core.orphans_due.get_or_insert_with(|| Instant::now() + ABANDONED);
+            // What nobody has read makes room, because the peer cannot end before it has sent everything.
+            while core.endpoint.read(now, id).is_some() {}
             core.endpoint.shutdown(now, id);
         }
         core.drain(self, now);
