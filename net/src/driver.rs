@@ -87,9 +87,10 @@ async fn wait(shared: &Shared, watch: Option<&Watch>) -> Woken {
     let (wake, open, setting_up) = {
         let core = shared.lock();
         let timer = core.wake.map(|at| core.instant(at));
-        let wake = [timer, core.look_again(), core.orphans_due()].into_iter().flatten().min();
-        let open =
-            shared.sockets.iter().enumerate().map(|(index, socket)| (socket.open(), core.is_full(index)));
+        let wake =
+            [timer, core.look_again(), core.orphans_due(), core.ask_again()].into_iter().flatten().min();
+        let sockets = shared.sockets.iter().enumerate();
+        let open = sockets.map(|(index, socket)| (socket.open(), core.waits_for_room(index)));
         (wake, open.collect::<Vec<_>>(), core.is_setting_up())
     };
     let sockets = poll_fn(|context| {

@@ -10,6 +10,10 @@ use crate::socket::{Sent, Socket};
 /// it, and also when the interface's MTU has become smaller than its packets.
 const ALONE: Duration = Duration::from_secs(1);
 
+/// A full socket that accepted nothing although it was said to accept packets again is asked again after this time. After an ICMP error,
+/// tokio says so at all times.
+const PAUSE: Duration = Duration::from_millis(1);
+
 /// The packets that wait for one socket.
 pub(crate) struct Outbound {
     pub(crate) gather: Gather,
@@ -21,6 +25,10 @@ pub(crate) struct Outbound {
     pub(crate) full: bool,
     /// Whether the core knows that the socket is full.
     pub(crate) told: bool,
+    /// Whether the socket has accepted something since it was last full.
+    accepted: bool,
+    /// When a full socket that accepted nothing is asked again.
+    asked_again: Option<Instant>,
     /// Whether a packet could not leave, and the address was not checked since.
     pub(crate) unreachable: bool,
     /// Whether the address has moved to another interface, and the socket could not follow.
@@ -39,6 +47,8 @@ impl Outbound {
             runs_again: None,
             full: false,
             told: false,
+            accepted: true,
+            asked_again: None,
             unreachable: false,
             astray: false,
             mtu,
@@ -57,11 +67,14 @@ impl Outbound {
         {
             match socket.send(run, bytes) {
                 Sent::Done => {
+                    self.accepted = true;
                     traffic.sends += 1;
                     traffic.packets_sent += run.packets as u64;
                 }
                 Sent::Full => {
                     self.full = true;
+                    let accepted = std::mem::take(&mut self.accepted);
+                    self.asked_again = (!accepted).then(|| Instant::now() + PAUSE);
                     break;
                 }
                 Sent::NoRuns => {
@@ -74,6 +87,11 @@ impl Outbound {
             }
             self.gather.pop();
         }
+    }
+
+    /// Until when a full socket is not asked whether it accepts packets again; `None` if it may be asked now.
+    pub(crate) fn rests_until(&self) -> Option<Instant> {
+        self.asked_again.filter(|at| self.full && *at > Instant::now())
     }
 
     /// Whether the driver has to do something for this socket.
@@ -91,6 +109,35 @@ mod tests {
     use anabranch_proto::wire::{Address, Chunk, Ecn, Packet, Ports};
     use std::net::{IpAddr, Ipv4Addr};
 
+    fn packet(here: IpAddr) -> Packet {
+        let chunk = Chunk::CookieEcho(CookieEcho { cookie: vec![0; 100].into() });
+        let ports = Ports { source: 1, destination: 2 };
+        let place = Address::ip(here);
+        let chunks = [chunk].into_iter().collect();
+        Packet { from: place, to: place, ports, tag: 3, ecn: Ecn::NotEct, chunks }
+    }
+
+    /// The system's word that a socket accepts packets is believed until it was wrong. Here the socket is new: tokio does not know yet that
+    /// it accepts anything.
+    #[tokio::test]
+    async fn a_full_socket_is_not_asked_without_end() {
+        let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let socket = Socket::new(here, Carrier::Udp(0), None).expect("a socket");
+        let mut outbound = Outbound::new(1, None);
+        outbound.gather.begin((here, 9).into(), &packet(here), Manner::Together);
+        let send = |outbound: &mut Outbound| {
+            outbound.full = false;
+            outbound.send(&socket, &mut Traffic::default());
+            outbound.full
+        };
+        assert!(send(&mut outbound) && outbound.asked_again.is_none(), "it may have room at once");
+        assert!(send(&mut outbound) && outbound.asked_again.is_some(), "it was said to have room");
+        tokio::time::sleep(PAUSE).await;
+        assert!(outbound.rests_until().is_none());
+        std::future::poll_fn(|context| socket.open().poll_writable(context)).await;
+        assert!(!send(&mut outbound) && outbound.gather.is_empty());
+    }
+
     /// Runs are tried again after a while. Here the kernel refuses a run because it has more packets than the kernel allows.
     #[tokio::test]
     async fn a_refused_run_does_not_end_all_runs() {
@@ -98,11 +145,7 @@ mod tests {
         let socket = Socket::new(here, Carrier::Udp(0), None).expect("a socket");
         std::future::poll_fn(|context| socket.open().poll_writable(context)).await;
         let to = (here, 9).into();
-        let chunk = Chunk::CookieEcho(CookieEcho { cookie: vec![0; 100].into() });
-        let ports = Ports { source: 1, destination: 2 };
-        let place = Address::ip(here);
-        let chunks = [chunk].into_iter().collect();
-        let packet = Packet { from: place, to: place, ports, tag: 3, ecn: Ecn::NotEct, chunks };
+        let packet = packet(here);
         let mut outbound = Outbound::new(400, None);
         let send = |outbound: &mut Outbound, packets: usize| {
             for _ in 0..packets {

@@ -282,9 +282,16 @@ impl Core {
             shared.driver.notify_one();
         }
     }
-    /// Whether the kernel accepts no packets from this socket now.
-    pub(crate) fn is_full(&self, index: usize) -> bool {
-        self.outbound[index].full
+
+    /// Whether the kernel accepts no packets from this socket now, and may be asked when it does again.
+    pub(crate) fn waits_for_room(&self, index: usize) -> bool {
+        let outbound = &self.outbound[index];
+        outbound.full && outbound.rests_until().is_none()
+    }
+
+    /// When the next full socket that rests may be asked again.
+    pub(crate) fn ask_again(&self) -> Option<Instant> {
+        self.outbound.iter().filter_map(Outbound::rests_until).min()
     }
 
     /// The kernel accepts packets from this socket again.
