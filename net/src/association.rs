@@ -144,6 +144,7 @@ impl Association {
 
     /// The address of a socket.
     fn local(&self, ip: IpAddr) -> Result<LocalAddress, ChangeError> {
+        let ip = ip.to_canonical();
         let address =
             self.shared.sockets.iter().map(|socket| socket.address).find(|address| address.ip == ip);
         let prefix =

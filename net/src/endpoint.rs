@@ -35,6 +35,17 @@ pub enum BindError {
     /// There is no local address to bind to.
     #[error("no local address was given")]
     NoAddress,
+    /// A link-local address means another host on each link.
+    #[error("{0}: link-local addresses cannot be used")]
+    OfALink(IpAddr),
+    /// An interface carries only packets that are too small for SCTP.
+    #[error("the interface {interface} carries packets of {mtu} bytes at most, which is too little for SCTP")]
+    Narrow {
+        /// The name of the interface.
+        interface: String,
+        /// Its MTU in bytes.
+        mtu: u32,
+    },
     /// A socket could not be opened.
     #[error("{address}: {error}")]
     Socket {
@@ -79,6 +90,8 @@ pub(crate) fn why_lost(reason: &LostReason) -> String {
     }
 }
 
+/// The smallest packet that an interface must carry, in bytes without the IP header.
+const LEAST: u32 = 508;
 /// The number of attempts to find a port that is free on all local addresses.
 const TRIES: usize = 16;
 
@@ -97,7 +110,8 @@ impl Endpoint {
         Endpoint::taped(options, Some(tape))
     }
 
-    fn taped(options: Options, tape: Option<Box<dyn Tape>>) -> Result<Endpoint, BindError> {
+    fn taped(mut options: Options, tape: Option<Box<dyn Tape>>) -> Result<Endpoint, BindError> {
+        options.local.iter_mut().for_each(|ip| *ip = ip.to_canonical());
         let interfaces: Vec<Option<Interface>> = options.local.iter().map(|ip| interface::of(*ip)).collect();
         let sockets = open_all(&options, &interfaces)?;
         let (gso, max_per_source) = (options.gso, options.max_per_source);
@@ -124,11 +138,12 @@ impl Endpoint {
         if port == 0 {
             return Err(ConnectError::Port);
         }
-        if let Some(nobody) = to.iter().find(|to| is_nobody(to.ip()) || (to.port() == 0 && !raw)) {
-            return Err(ConnectError::Address(*nobody));
-        }
-        let address = |to: &SocketAddr| Address { ip: to.ip(), udp: if raw { 0 } else { to.port() } };
+        let address =
+            |to: &SocketAddr| Address { ip: to.ip().to_canonical(), udp: if raw { 0 } else { to.port() } };
         let to: Vec<Address> = to.iter().map(address).collect();
+        if let Some(nobody) = to.iter().find(|to| is_nobody(to.ip) || (to.udp == 0 && !raw)) {
+            return Err(ConnectError::Address(SocketAddr::new(nobody.ip, nobody.udp)));
+        }
         let id = self.shared.connect(port, &to)?;
         let association = Association::of(&self.shared, id);
         match association.settled().await {
@@ -215,8 +230,13 @@ fn core(
     if sockets.iter().any(|socket| socket.address.ip.is_ipv6()) {
         config.ip_header = 40;
     }
-    let carried = interfaces.iter().flatten().filter_map(|interface| interface.mtu).min();
-    config.mtu = config.mtu.min(carried.unwrap_or(u32::MAX));
+    for interface in interfaces.iter().flatten() {
+        let mtu = interface.mtu.unwrap_or(u32::MAX);
+        if mtu < config.ip_header + LEAST {
+            return Err(BindError::Narrow { interface: interface.name.clone(), mtu });
+        }
+        config.mtu = config.mtu.min(mtu);
+    }
     let mut seed = [0; 32];
     let filled = getrandom::fill(&mut seed);
     filled.expect("the system has random numbers");
@@ -235,6 +255,10 @@ fn core(
 fn open_all(options: &Options, interfaces: &[Option<Interface>]) -> Result<Vec<Socket>, BindError> {
     if options.local.is_empty() {
         return Err(BindError::NoAddress);
+    }
+    let of_a_link = |ip: &&IpAddr| matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
+    if let Some(ip) = options.local.iter().find(of_a_link) {
+        return Err(BindError::OfALink(*ip));
     }
     let mut result = open_on(options, interfaces, options.carrier);
     for _ in 0..TRIES {

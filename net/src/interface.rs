@@ -105,8 +105,8 @@ pub fn addresses(ip: IpAddr) -> io::Result<Vec<IpAddr>> {
 /// The local addresses from which the system's routes lead to these, each once, in their order.
 pub fn sources(to: &[IpAddr]) -> io::Result<Vec<IpAddr>> {
     let mut found = Vec::new();
-    for peer in to {
-        let source = route(None, None, *peer)
+    for peer in to.iter().map(IpAddr::to_canonical) {
+        let source = route(None, None, peer)
             .map_err(|error| io::Error::new(error.kind(), format!("no way leads to {peer}: {error}")))?;
         if !found.contains(&source) {
             found.push(source);

@@ -28,7 +28,9 @@ pub struct Options {
     pub config: Config,
     /// The policies that `config` can name.
     pub policies: Policies,
-    /// The local addresses, in order: the first is the first to be used.
+    /// The local addresses, in order: the first is the first to be used. Name each ([`addresses`](crate::addresses) lists them): 0.0.0.0
+    /// and :: make one path, of which the system chooses the source. An IPv4 address in the form of an IPv6 address is that IPv4
+    /// address. Link-local addresses cannot be used.
     pub local: Vec<IpAddr>,
     /// The carrier of the packets.
     pub carrier: Carrier,
@@ -80,7 +82,7 @@ impl Options {
         };
         let local = sources(peer)?;
         // Packets to an address of this host return by the loopback interface.
-        let bind_devices = !local.iter().any(|own| peer.contains(own));
+        let bind_devices = !peer.iter().any(|peer| local.contains(&peer.to_canonical()));
         Ok(Options {
             config,
             local,

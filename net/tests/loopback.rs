@@ -479,6 +479,25 @@ async fn nobody_has_such_an_address() {
     assert_eq!(within(client.connect(&to, 0)).await.err(), Some(ConnectError::Port));
 }
 
+/// An IPv4 address in the form of an IPv6 address, as sockets of both families tell it, is that IPv4 address at each place.
+#[tokio::test]
+async fn an_ipv4_address_may_have_the_form_of_an_ipv6_address() {
+    let (server, to) = listener(options(&["::ffff:127.0.0.1"]));
+    assert_eq!(to[0].ip(), IpAddr::from([127, 0, 0, 1]));
+    let mapped: SocketAddr = format!("[::ffff:127.0.0.1]:{}", to[0].port()).parse().expect("an address");
+    let client = client(&[mapped]);
+    let (ours, theirs) = pair(&server, &client, &[mapped]).await;
+    within(ours.send(message("a word"))).await.expect("it is up");
+    assert_eq!(read(&theirs).await, "a word");
+}
+
+/// A link-local address means another host on each link, and the error says so.
+#[tokio::test]
+async fn link_local_addresses_are_refused_by_name() {
+    let refused = Endpoint::bind(options(&["127.0.0.1", "fe80::1"])).expect_err("it is refused");
+    assert_eq!(refused.to_string(), "fe80::1: link-local addresses cannot be used");
+}
+
 /// When the runtime of an endpoint ends, those who wait in another one learn it.
 #[test]
 fn an_association_ends_with_its_runtime() {

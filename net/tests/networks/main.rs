@@ -176,17 +176,23 @@ impl Tape for Told {
 fn the_mtu_of_an_interface_is_known_in_every_namespace() {
     let Some(network) = Network::new("the_mtu_of_an_interface_is_known_in_every_namespace") else { return };
     network.on(0, &format!("ip link set {} mtu 1300", network.interface(0, 0)));
-    let (tell, told) = mpsc::channel();
-    let bind = move || {
-        network.enter(0);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let _inside = runtime.enter();
-        let local = (0..2).map(|link| address(0, link)).collect();
-        let options = Options { local, ..Options::default() };
-        Endpoint::record(options, Box::new(Told(tell))).map(drop)
+    let bind = || {
+        let (network, (tell, told)) = (network.clone(), mpsc::channel());
+        let bind = move || {
+            network.enter(0);
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            let _inside = runtime.enter();
+            let local = (0..2).map(|link| address(0, link)).collect();
+            let options = Options { local, ..Options::default() };
+            Endpoint::record(options, Box::new(Told(tell))).map(drop)
+        };
+        thread::spawn(bind).join().expect("no panic").map(|()| told.recv().expect("it has begun").mtu)
     };
-    thread::spawn(bind).join().expect("no panic").expect("sockets");
-    assert_eq!(told.recv().expect("it has begun").mtu, 1300);
+    assert_eq!(bind().expect("sockets"), 1300);
+    network.on(0, &format!("ip link set {} mtu 300", network.interface(0, 0)));
+    let refused = bind().expect_err("no SCTP packet needs to fit").to_string();
+    assert!(refused.contains(&network.interface(0, 0)) && refused.contains("300 bytes"), "{refused}");
 }
 
 /// An address of the loopback interface that other hosts reach by any link: its socket is not bound to that interface, because it would
