@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anabranch_proto::wire::Address;
-use anabranch_proto::{Incoming, Time};
+use anabranch_proto::{Incoming, PathView, Time};
 
 use super::{Core, Shared};
 use crate::interface::{self, route};
@@ -40,7 +40,7 @@ impl Core {
         self.outbound[index].astray = followed.is_err();
         let before = std::mem::replace(&mut self.outbound[index].mtu, interface.mtu);
         if let Some(mtu) = interface.mtu.filter(|mtu| before.is_some_and(|before| *mtu < before)) {
-            for remote in self.remotes(socket.address, TOLD) {
+            for remote in self.remotes(TOLD, |path| path.local == socket.address) {
                 self.endpoint.handle(now, Incoming::TooBig(remote, mtu));
             }
             self.drain(shared, now);
@@ -54,28 +54,35 @@ impl Core {
     /// Asks the system whether packets can leave from a local address, and reports a change to the core.
     pub(super) fn look(&mut self, shared: &Shared, index: usize, now: Time) {
         let socket = &shared.sockets[index];
-        let peers = self.remotes(socket.address, ASKED);
+        let local = socket.address;
+        let was_up = self.outbound[index].down.is_none();
+        let mut peers = self.remotes(ASKED, |path| path.local == local);
+        if peers.is_empty() && !was_up {
+            // Its paths have moved to other addresses of this host, and may come back.
+            peers = self.remotes(ASKED, |path| path.remote.ip.is_ipv4() == local.ip.is_ipv4());
+        }
         if peers.is_empty() {
+            // Nobody is left who could be told of it.
+            self.outbound[index].down = None;
             return;
         }
         let open = socket.open();
-        let leads = |to: &Address| route(Some(socket.address.ip), open.bound(), to.ip).is_ok();
+        let leads = |to: &Address| route(Some(local.ip), open.bound(), to.ip).is_ok();
         let up = !self.outbound[index].astray && peers.iter().any(leads);
-        let was_up = self.outbound[index].down.is_none();
         self.outbound[index].down = (!up).then(|| Instant::now() + LOOK_AGAIN);
         // An address that is down is reported again, because an association may have begun since.
         if !up || !was_up {
-            self.endpoint.handle(now, Incoming::Up(socket.address, up));
+            self.endpoint.handle(now, Incoming::Up(local, up));
             self.drain(shared, now);
         }
     }
 
-    /// The peer addresses of paths from `local`; not many more than `most` of them.
-    fn remotes(&self, local: Address, most: usize) -> BTreeSet<Address> {
+    /// The peer addresses of these paths; not many more than `most` of them.
+    fn remotes(&self, most: usize, of: impl Fn(&PathView) -> bool) -> BTreeSet<Address> {
         let mut remotes = BTreeSet::new();
         for (id, _) in self.users.iter().filter(|(_, user)| !user.over()) {
             let paths = self.endpoint.paths(*id).iter();
-            remotes.extend(paths.filter(|path| path.local == local).map(|path| path.remote));
+            remotes.extend(paths.filter(|path| of(path)).map(|path| path.remote));
             if remotes.len() >= most {
                 break;
             }

@@ -4,6 +4,7 @@
 
 mod adaptive;
 mod advised;
+mod idle;
 #[path = "../support/network.rs"]
 mod network;
 mod transfer;

@@ -165,7 +165,7 @@ pub fn transfer(network: &Arc<Network>, plan: &Plan) -> Course {
     })
 }
 
-fn in_runtime<T>(what: impl Future<Output = T>) -> T {
+pub fn in_runtime<T>(what: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async { tokio::time::timeout(Duration::from_secs(60), what).await.expect("it ends") })
 }
