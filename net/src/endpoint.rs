@@ -19,7 +19,8 @@ use crate::report::{Device, Traffic};
 use crate::socket::Socket;
 use crate::tape::{Tape, Taped};
 
-/// One SCTP port at one or more local addresses.
+/// One SCTP port at one or more local addresses. When it is dropped, no association begins any more, and those that nobody has accepted
+/// are aborted; the others go on until they end.
 pub struct Endpoint {
     shared: Arc<Shared>,
     /// The driver task, until it has ended.

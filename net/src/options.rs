@@ -16,7 +16,8 @@ pub const UDP_PORT: u16 = 9899;
 pub enum Carrier {
     /// UDP, from this local port; zero: a port that is free on all local addresses.
     Udp(u16),
-    /// IP itself, protocol 132. This requires the permission to open raw sockets.
+    /// IP itself, protocol 132. This requires the permission to open raw sockets. The system does not notice that two programs
+    /// have one address and one SCTP port; each aborts the associations of the other.
     Raw,
 }
 
