@@ -186,6 +186,26 @@ async fn a_handle_that_is_dropped_unread_lets_the_peer_end() {
     within(server.close()).await;
 }
 
+/// When an association is being closed, a sender that waits for room is told at once, not when the peer has read everything.
+#[tokio::test]
+async fn a_sender_that_waits_is_told_of_the_end() {
+    let (server, to) = listener(options(&["127.0.0.1"]));
+    let client = client(&to);
+    let (ours, _theirs) = pair(&server, &client, &to).await;
+    while timeout(Duration::from_millis(300), ours.send(message(vec![0; 10_000]))).await.is_ok() {}
+    let sending = ours.send(message(vec![0; 10_000]));
+    let closing = async {
+        tokio::task::yield_now().await;
+        ours.close().await
+    };
+    tokio::select! {
+        biased;
+        sent = within(sending) => assert_eq!(sent, Err(Ended::Closed)),
+        closed = closing => unreachable!("nobody reads: {closed:?}"),
+    }
+    ours.abort();
+}
+
 /// An endpoint that closes has nobody to accept what peers have initiated: they are told, it ends, and who comes later is told too.
 #[tokio::test]
 async fn who_was_not_accepted_is_told_of_the_end() {

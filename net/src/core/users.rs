@@ -70,6 +70,10 @@ impl Shared {
     pub(crate) fn shutdown(&self, id: AssociationId) {
         self.lock().users.entry(id).and_modify(|user| user.leaving = true);
         self.call(|core, now| core.shutdown(now, id));
+        // Who waits for room to send waits in vain.
+        if let Some(user) = self.lock().user(id) {
+            user.signals.writable.notify_waiters();
+        }
     }
 
     /// Begins an association with the peer at these addresses.
