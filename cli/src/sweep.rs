@@ -80,7 +80,7 @@ pub(crate) fn sweep(arguments: &Arguments) -> u8 {
         }
         Err(error) => return tell(&error),
     };
-    if let Err(status) = check_outputs(arguments) {
+    if let Err(status) = check_outputs(arguments, &sweep) {
         return status;
     }
     let stop = Arc::new(AtomicBool::new(false));
@@ -122,9 +122,10 @@ fn is_scenario(file: &Path) -> bool {
     document.is_ok_and(|document| ["link", "channel"].iter().any(|key| document.get(key).is_some()))
 }
 
-fn check_outputs(arguments: &Arguments) -> Result<(), u8> {
+fn check_outputs(arguments: &Arguments, sweep: &Sweep) -> Result<(), u8> {
     Places::default()
         .reads(&arguments.file)
+        .reads(Path::new(sweep.scenario_file()))
         .makes(&arguments.out)
         .directory("--figures", arguments.figures.as_ref())
         .file("--report", arguments.report.as_ref())

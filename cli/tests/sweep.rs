@@ -468,6 +468,20 @@ fn parts_of_other_plans_are_not_mixed_in_silence() {
 
 /// The command of the page repeats the run, also of a value that is a table.
 #[test]
+fn a_page_or_chart_takes_no_place_that_is_read() {
+    let place = place();
+    for read in ["scenario.toml", "sweep.toml"] {
+        let mut arguments = arguments(place.path(), "out", "1");
+        let file = place.path().join(read).display().to_string();
+        arguments.extend(["--report".to_owned(), file, "--force".to_owned()]);
+        let output = anabranch(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(stderr(&output).contains("would overwrite") && stderr(&output).contains(read));
+    }
+    assert_eq!(std::fs::read_to_string(place.path().join("scenario.toml")).expect("it is there"), SCENARIO);
+}
+
+#[test]
 fn the_command_of_a_cell_can_be_run() {
     let place = place();
     let keys = "seeds = 1\n[vary]\n\"flow.upload.sctp.retransmit\" = [\"same\", { name = \"rtx-lossrate\", window = \"10 s\" }]\n\

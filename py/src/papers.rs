@@ -1,10 +1,12 @@
 //! Publications and models.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anabranch_lab::claims::{Outcome, Paper, PaperError, Plan, PlanError};
+use anabranch_lab::claims::{Outcome, Paper, PaperError, Plan, PlanError, selects};
 use anabranch_lab::models;
+use anabranch_sim::scenario::error::did_you_mean;
 use include_dir::{Dir, include_dir};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -50,16 +52,19 @@ impl Reproduction {
         let place = tempfile::tempdir()?;
         let folder = if paper.is_dir() { paper } else { unpacked(&paper, place.path())? };
         let paper = Paper::open(&folder).map_err(|error| paper_error(py, &error))?;
-        let wants = |id: &str| {
-            let begins = |prefix: &String| {
-                id.strip_prefix(prefix.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-            };
-            claims.as_ref().is_none_or(|claims| claims.iter().any(begins))
-        };
-        let plan = Plan::new(&paper, seeds, wants).map_err(|error| plan_error(py, error))?;
-        if plan.claims() == 0 {
-            return Err(PyValueError::new_err(format!("`{}` has no such claim", paper.name)));
+        if seeds == Some(0) {
+            return Err(PyValueError::new_err("seeds: 0 is out of range; it must be 1 or more"));
         }
+        let unknown = |name: &&String| !paper.has_claim(name);
+        if let Some(name) = claims.iter().flatten().find(unknown) {
+            let groups = paper.cases.iter().map(|case| case.id.split('/').next().unwrap_or(&case.id));
+            let groups: BTreeSet<&str> = groups.collect();
+            let why = format!("`{}` has no claim `{name}`: {}", paper.name, did_you_mean(name, groups));
+            return Err(PyValueError::new_err(why));
+        }
+        let wants =
+            |id: &str| claims.as_ref().is_none_or(|claims| claims.iter().any(|name| selects(name, id)));
+        let plan = Plan::new(&paper, seeds, wants).map_err(|error| plan_error(py, error))?;
         let judged = watched(py, progress, |stop, tell| judge(&plan, threads, stop, tell))?;
         let outcomes = judged.map_err(|error| plan_error(py, error))?;
         let json = serde_json::json!({ "paper": paper.name, "title": paper.title, "claims": outcomes });

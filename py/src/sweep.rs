@@ -153,6 +153,9 @@ impl Sweep {
     /// The runs of a table that [`Sweep::table`] made and that may have been in a file since: those of cell number `cell`, from seed number
     /// `first` on.
     fn runs_from(&self, table: PyTable, cell: usize, first: u64) -> PyResult<Runs> {
+        if cell >= self.sweep.cells() {
+            return Err(PyValueError::new_err(format!("this sweep has no cell {cell}")));
+        }
         let mut runs = Vec::new();
         for batch in table.into_inner().0 {
             let column = |name: &str| {
@@ -163,12 +166,21 @@ impl Sweep {
             let measures = measures.collect::<PyResult<Vec<_>>>()?;
             let errors = column("error")?;
             let errors = errors.as_any().downcast_ref::<StringArray>().ok_or_else(unlike)?;
+            let cells = column("cell")?.as_any().downcast_ref::<Int64Array>().ok_or_else(unlike)?;
+            let seeds = column("seed")?.as_any().downcast_ref::<UInt64Array>().ok_or_else(unlike)?;
             for row in 0..batch.num_rows() {
+                let n = first + runs.len() as u64;
+                let (found, wanted) =
+                    ((cells.value(row), seeds.value(row)), (cell as i64, self.sweep.seed(n)));
+                if found != wanted {
+                    let why = format!("a row has cell and seed {found:?}, not {wanted:?}");
+                    return Err(PyValueError::new_err(why));
+                }
                 let value =
                     |column: &&Float64Array| if column.is_valid(row) { column.value(row) } else { f64::NAN };
                 let values = measures.iter().map(value).collect();
                 let failed = errors.is_valid(row).then(|| errors.value(row).to_owned());
-                runs.push(FinishedRun { cell, n: first + runs.len() as u64, values, failed });
+                runs.push(FinishedRun { cell, n, values, failed });
             }
         }
         Ok(Runs { runs })

@@ -177,3 +177,48 @@ def test_a_sweep_in_an_object_store(place: Path) -> None:
     system, path = fsspec.core.url_to_fs(address)
     assert [system.cat_file(f"{path}/{name}") for name in TABLES] == tables(place / "one")
     assert spread.complete
+
+
+def test_a_directory_may_have_any_name(place: Path) -> None:
+    """Also one that a shell would take for a pattern."""
+    arguments = {"measure": {"time": "flows.upload.completion"}, "seeds": 3, "out": place / "study[1]*"}
+    with distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster, distributed.Client(cluster) as client:
+        done = anabranch.sweep(place / "scenario.toml", client=client, **arguments)
+    assert done.complete and len(done.runs) == 3
+
+
+def test_a_damaged_file_of_a_dataset_is_named(place: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    out = place / "out"
+    arguments = {"measure": {"time": "flows.upload.completion"}, "seeds": 4, "out": out}
+    with distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster, distributed.Client(cluster) as client:
+
+        def again() -> anabranch.SweepResult:
+            return anabranch.sweep(place / "scenario.toml", client=client, **arguments)
+
+        again()
+        file = out / "runs/cell-0/0-1.parquet"
+        whole, table = file.read_bytes(), parquet.read_table(file, partitioning=None)
+        other_seed = table.set_column(1, "seed", [[table["seed"][0].as_py() + 1]]).cast(table.schema)
+        other_cell = table.set_column(0, "cell", [[1]]).cast(table.schema)
+        for wrong in [whole[:100], b"", table.slice(0, 0), other_seed, other_cell, table.drop(["time"])]:
+            if isinstance(wrong, bytes):
+                file.write_bytes(wrong)
+            else:
+                parquet.write_table(wrong, file)
+            with pytest.raises(ValueError, match=r"runs/cell-0/0-1.parquet: .*remove it"):
+                again()
+        file.write_bytes(whole)
+        for name in ["cell-0/copy.parquet", "cell-7/0-1.parquet"]:
+            (out / "runs" / name).parent.mkdir(exist_ok=True)
+            (out / "runs" / name).write_bytes(whole)
+            with pytest.raises(ValueError, match=f"runs/{name}: .*remove it"):
+                again()
+            (out / "runs" / name).unlink()
+        for note in ["{", "[]"]:
+            known = (out / "sweep.json").read_text()
+            (out / "sweep.json").write_text(note)
+            with pytest.raises(ValueError, match="`sweep.json` is damaged"):
+                again()
+            (out / "sweep.json").write_text(known)
+        assert again().complete

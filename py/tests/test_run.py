@@ -180,5 +180,17 @@ def test_publications_and_models() -> None:
     assert "<table>" in judged._repr_html_()
     with pytest.raises(ValueError, match="there are"):
         anabranch.reproduce("nothing")
+    with pytest.raises(ValueError, match="`modle`: did you mean `model`"):
+        anabranch.reproduce("receive-buffer-blocking", claims=["model", "modle"])
+    with pytest.raises(ValueError, match="seeds: 0"):
+        anabranch.reproduce("receive-buffer-blocking", claims="model", seeds=0)
     with pytest.raises(anabranch.ScenarioError):
         anabranch.model("receive-buffer-blocking", primary="much")
+
+
+def test_an_error_names_the_file_or_the_key(tmp_path: Path) -> None:
+    (tmp_path / "old.toml").write_bytes(b"# caf\xe9\n")
+    with pytest.raises(ValueError, match="old.toml: this is not text"):
+        anabranch.run(tmp_path / "old.toml")
+    with pytest.raises(TypeError, match="`link.wifi.loss`"):
+        anabranch.run(LONG, set={"link.wifi.loss": None})

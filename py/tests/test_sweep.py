@@ -96,6 +96,10 @@ def test_the_command_says_what_is_wrong_in_a_line(place: Path) -> None:
 
     (place / "file").write_text("")
     assert message("--out", "file/below")[0] == 1
+    for option, wrong in [("--threads", "0"), ("--threads", "-1"), ("--dask", "0"), ("--dask", ""), ("--task-seconds", "nan"), ("--task-seconds", "-5")]:
+        status, said = message("--out", "out", option, wrong)
+        assert status == 2 and f"argument {option}: `{wrong}` is" in said, said
+    assert not (place / "out").exists()
     hidden = place / "hidden"
     hidden.mkdir()
     (hidden / "distributed.py").write_text("raise ModuleNotFoundError(\"No module named 'distributed'\", name='distributed')\n")
@@ -124,6 +128,13 @@ def test_a_sweep_is_read_strictly(place: Path) -> None:
         anabranch.sweep({"scenario": SCENARIO, "sedes": 2, "measure": {"time": "flows.upload.completion"}})
     with pytest.raises(TypeError):
         anabranch.sweep(place / "sweep.toml", seeds=3)
+    measure = {"time": "flows.upload.completion"}
+    for wrong, key in [({"seeds": 0}, "seeds"), ({"compare": ""}, "compare")]:
+        with pytest.raises(anabranch.ScenarioError, match=key):
+            anabranch.sweep(place / "scenario.toml", measure=measure, **wrong)
+        with pytest.raises(TypeError):
+            anabranch.sweep(place / "sweep.toml", **wrong)
+    assert anabranch.sweep(place / "scenario.toml", measure=measure, vary={}, until={}, seeds=2).complete
 
 
 def test_ctrl_c_keeps_what_is_finished(place: Path) -> None:

@@ -314,7 +314,17 @@ impl CurveFigure {
     }
 }
 
+/// Whether `name` asks for the claim `id`: it is the id, or what that begins with before a `/`.
+pub fn selects(name: &str, id: &str) -> bool {
+    id.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 impl Paper {
+    /// Whether `name` asks for any claim of this publication.
+    pub fn has_claim(&self, name: &str) -> bool {
+        self.cases.iter().any(|case| selects(name, &case.id))
+    }
+
     /// Keeps only the claims that are judged under this variant, and hides values under other variants. Returns `false` if there is no such
     /// variant.
     pub fn keep_variant(&mut self, name: &str) -> bool {

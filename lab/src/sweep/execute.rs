@@ -330,6 +330,10 @@ impl Crew<'_> {
 
     fn finish(&self, run: FinishedRun) {
         let mut state = self.lock();
+        // If a line could be written only in part, another would follow on it.
+        if state.failed.is_some() {
+            return;
+        }
         if let Err(error) = state.add(self.sweep, run) {
             return state.fail(error);
         }
@@ -407,5 +411,44 @@ impl State {
             None => (cell.finished, cell.own),
         };
         self.cells.iter().map(of).fold((0, 0), |sum, cell| (sum.0 + cell.0, sum.1 + cell.1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SILENT: &(dyn Fn(u64, u64) + Sync) = &|_, _| {};
+
+    #[test]
+    fn after_a_failure_nothing_more_is_written() {
+        let sweep = super::super::tests::sweep("");
+        let place = tempfile::tempdir().expect("a directory");
+        let stop = AtomicBool::new(false);
+        let watch = Watch { stop: &stop, progress: SILENT };
+        let state = State::open(&sweep, place.path()).expect("it begins");
+        let crew = Crew { sweep: &sweep, watch: &watch, state: Mutex::new(state) };
+        let journal = || std::fs::read(place.path().join("runs.journal")).expect("the journal");
+        let run = |n| FinishedRun { cell: 0, n, values: [1.0].into(), failed: None };
+        crew.finish(run(0));
+        let before = journal();
+        crew.lock().fail(SweepError::Run("a line was written in part".to_owned()));
+        crew.finish(run(1));
+        assert_eq!(journal(), before);
+    }
+
+    #[test]
+    fn failures_of_seeds_that_no_longer_count_are_not_told() {
+        let sweep = super::super::tests::sweep("");
+        let place = tempfile::tempdir().expect("a directory");
+        let run = |n, value, failed| FinishedRun { cell: 0, n, values: [value].into(), failed };
+        let runs = vec![run(0, 1.0, None), run(1, f64::NAN, Some("it failed".to_owned()))];
+        assert_eq!(add(&sweep, place.path(), runs).expect("tables").failed(), 1);
+        assert!(place.path().join("failed.json").exists());
+        let fewer = Sweep { seeds: 1, ..sweep };
+        let watch = Watch { stop: &AtomicBool::new(false), progress: SILENT };
+        let executed = execute(&fewer, place.path(), Some(1), &watch).expect("tables");
+        assert!(executed.is_complete() && executed.failed() == 0);
+        assert!(!place.path().join("failed.json").exists(), "the failed run is none of this sweep");
     }
 }

@@ -36,7 +36,6 @@ pub struct FinishedRun {
 }
 
 const NAME: &str = "runs.journal";
-const NEW: &str = "runs.journal.new";
 /// The number of hexadecimal digits of a line's checksum.
 const CHECK: usize = 8;
 
@@ -57,13 +56,18 @@ impl Journal {
             .map_err(|error| SweepError::Output { file: directory.to_owned(), error })?;
         let heading = heading(sweep)?;
         if !path.exists() {
-            begin(&heading, directory)?;
+            nothing_else(directory)?;
         }
-        let file = OpenOptions::new().read(true).append(true).open(&path).map_err(failed)?;
+        let mut file = OpenOptions::new().read(true).append(true).create(true).open(&path).map_err(failed)?;
+        // Of processes that begin at the same moment, the one with the lock goes on.
         locked(file.try_lock(), directory)?;
         let Contents { tables, description, whole } =
             contents(&file, &heading, directory, sweep.measures.len(), &mut keep)?;
         file.set_len(whole).map_err(failed)?;
+        if whole == 0 {
+            nothing_else(directory)?;
+            file.write_all(line(&heading).as_bytes()).map_err(failed)?;
+        }
         let mut journal = Journal { directory: directory.to_owned(), file, tables, description };
         journal.check_tables()?;
         journal.describe(sweep)?;
@@ -95,11 +99,14 @@ impl Journal {
 
     /// The description of the sweep in the journal of `directory`.
     pub(super) fn description(directory: &Path) -> Result<String, SweepError> {
-        let mut found = None;
-        let file = existing(directory)?;
-        for line in BufReader::new(file).split(b'\n').map_while(Result::ok) {
-            let entry = checked(&[line, b"\n".to_vec()].concat()).map(str::to_owned);
-            found = entry.and_then(|entry| entry.strip_prefix("sweep ").map(str::to_owned)).or(found);
+        let failed = |error| SweepError::Input { file: directory.join(NAME), error };
+        let mut reader = BufReader::new(existing(directory)?);
+        let (mut line, mut number, mut found) = (Vec::new(), 0, None);
+        while reader.read_until(b'\n', &mut line).map_err(failed)? > 0 && line.last() == Some(&b'\n') {
+            number += 1;
+            let entry = checked(&line).ok_or_else(|| refused(directory, &damaged(number)))?;
+            found = entry.strip_prefix("sweep ").map(str::to_owned).or(found);
+            line.clear();
         }
         let why =
             || format!("`{NAME}` does not describe its sweep; run the sweep in this directory once more");
@@ -132,6 +139,17 @@ impl Journal {
             self.tables.push(digest);
         }
         std::fs::rename(&new, &path).map_err(failed)
+    }
+
+    /// Removes the table `name`, which holds nothing any more, if there is one.
+    pub(super) fn remove_table(&self, name: &str) -> Result<(), SweepError> {
+        let path = self.directory.join(name);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(SweepError::Output { file: path, error })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Writes a line in one call, so that a killed process leaves at most the beginning of a line.
@@ -167,7 +185,7 @@ impl Journal {
 struct Contents {
     tables: Vec<String>,
     description: Option<String>,
-    /// The bytes of the complete lines.
+    /// The bytes of the complete lines; zero if the journal has not begun.
     whole: u64,
 }
 
@@ -185,7 +203,8 @@ fn contents(
     let (mut line, mut number) = (Vec::new(), 0);
     while reader.read_until(b'\n', &mut line).map_err(failed)? > 0 {
         number += 1;
-        if line.last() != Some(&b'\n') && number > 1 {
+        let begun = number > 1 || self::line(heading).as_bytes().starts_with(&line);
+        if line.last() != Some(&b'\n') && begun {
             break;
         }
         contents.whole += line.len() as u64;
@@ -197,10 +216,7 @@ fn contents(
         }
         line.clear();
     }
-    match number {
-        0 => Err(refused(directory, &damaged(1))),
-        _ => Ok(contents),
-    }
+    Ok(contents)
 }
 
 impl Contents {
@@ -254,20 +270,18 @@ fn locked(lock: Result<(), TryLockError>, directory: &Path) -> Result<(), SweepE
     }
 }
 
-/// Begins the journal of a directory that holds nothing yet.
-fn begin(heading: &str, directory: &Path) -> Result<(), SweepError> {
+/// A sweep begins only in a directory that holds nothing but its journal.
+fn nothing_else(directory: &Path) -> Result<(), SweepError> {
     let failed = |error| SweepError::Output { file: directory.join(NAME), error };
     for entry in std::fs::read_dir(directory).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
-        if name != NEW {
+        if name != NAME {
             let name = name.to_string_lossy();
             let why = format!("holds `{name}` but no sweep; choose a new or empty directory");
             return Err(SweepError::Directory { directory: directory.to_owned(), why });
         }
     }
-    let new = directory.join(NEW);
-    let written = std::fs::write(&new, line(heading));
-    written.and_then(|()| std::fs::rename(&new, directory.join(NAME))).map_err(failed)
+    Ok(())
 }
 
 /// The first line must belong to this sweep.
@@ -353,5 +367,71 @@ impl Write for Digesting {
 
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[test]
+    fn of_those_that_begin_at_one_moment_one_has_the_directory() {
+        let sweep = super::super::tests::sweep("");
+        let place = tempfile::tempdir().expect("a directory");
+        for round in 0..100 {
+            let directory = place.path().join(round.to_string());
+            let start = Barrier::new(4);
+            let open = || {
+                start.wait();
+                Journal::open(&sweep, &directory, |_| Ok(()))
+            };
+            let opened: Vec<_> = std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..4).map(|_| scope.spawn(open)).collect();
+                threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+            });
+            assert_eq!(opened.iter().filter(|opened| opened.is_ok()).count(), 1);
+            let refused = opened.iter().filter_map(|opened| opened.as_ref().err());
+            for error in refused {
+                assert!(error.to_string().contains("another process is writing"), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_heading_that_was_not_finished_is_written_again() {
+        let sweep = super::super::tests::sweep("");
+        let place = tempfile::tempdir().expect("a directory");
+        let path = place.path().join(NAME);
+        let open = || Journal::open(&sweep, place.path(), |_| Ok(()));
+        open().map(drop).expect("it begins");
+        let whole = std::fs::read(&path).expect("the journal");
+        for left in [0, 20] {
+            std::fs::write(&path, &whole[..left]).expect("it is cut");
+            open().map(drop).expect("it begins again");
+            assert_eq!(std::fs::read(&path).expect("the journal"), whole);
+        }
+        std::fs::write(&path, "something else").expect("it is written");
+        let error = open().map(drop).expect_err("it is no journal").to_string();
+        assert!(error.contains("damaged at line 1"), "{error}");
+        std::fs::write(&path, "").expect("it is emptied");
+        std::fs::write(place.path().join("runs.csv"), "").expect("a table");
+        let error = open().map(drop).expect_err("its tables are there").to_string();
+        assert!(error.contains("holds `runs.csv` but no sweep"), "{error}");
+    }
+
+    #[test]
+    fn a_damaged_line_is_named_whoever_asks() {
+        let sweep = super::super::tests::sweep("");
+        let place = tempfile::tempdir().expect("a directory");
+        let path = place.path().join(NAME);
+        Journal::open(&sweep, place.path(), |_| Ok(())).map(drop).expect("it begins");
+        let mut journal = std::fs::read(&path).expect("the journal");
+        let last = journal.len() - 20;
+        journal[last] ^= 1;
+        std::fs::write(&path, journal).expect("it is damaged");
+        let error = Journal::description(place.path()).expect_err("it is damaged").to_string();
+        assert!(error.contains("damaged at line 2"), "{error}");
     }
 }

@@ -375,14 +375,20 @@ impl Cell {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_run_belongs_to_a_sweep_only_if_the_sweep_can_have_it() {
+    /// A sweep of two seeds over one short transfer, with more keys.
+    pub(super) fn sweep(keys: &str) -> Sweep {
         let scenario = "[[link]]\nname = 'l'\nbetween = ['a', 'b']\nrate = '1 Mbit/s'\n\
                         [[flow]]\nname = 'f'\nfrom = 'a'\nto = 'b'\nsend = '1 kB'\n";
-        let file = "scenario = 's.toml'\nseeds = 1\nvary = { 'link.l.delay' = ['1 ms', '2 ms', '3 ms', '4 ms'] }\n\
-                    measure = { time = 'flows.f.completion' }\n";
-        let [file, scenario] = [file, scenario].map(|text| Document::parse("test.toml", text).expect("TOML"));
-        let sweep = Sweep::over(file, scenario, Policies::default()).expect("a sweep");
+        let file =
+            format!("scenario = 's.toml'\nmeasure = {{ time = 'flows.f.completion' }}\nseeds = 2\n{keys}");
+        let [file, scenario] =
+            [&file, scenario].map(|text| Document::parse("test.toml", text).expect("TOML"));
+        Sweep::over(file, scenario, Policies::default()).expect("a sweep")
+    }
+
+    #[test]
+    fn a_run_belongs_to_a_sweep_only_if_the_sweep_can_have_it() {
+        let sweep = sweep("vary = { 'link.l.delay' = ['1 ms', '2 ms', '3 ms', '4 ms'] }\n");
         let belongs = |cell, n| FinishedRun { cell, n, values: [1.0].into(), failed: None }.belongs(&sweep);
         assert!(belongs(3, MOST_RUNS / 4 - 1) && !belongs(3, MOST_RUNS / 4) && !belongs(4, 0));
     }

@@ -92,7 +92,7 @@ pub(super) fn write(sweep: &Sweep, executed: &Executed, journal: &mut Journal) -
     })?;
     let failures = failures(sweep, executed)?;
     if failures.is_empty() {
-        return Ok(());
+        return journal.remove_table(failed);
     }
     journal.write_table(failed, |file| {
         serde_json::to_writer_pretty(&mut *file, &failures)?;

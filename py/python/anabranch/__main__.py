@@ -35,12 +35,37 @@ def arguments() -> argparse.ArgumentParser:
     )
     sweep.add_argument("file", metavar="FILE", help="the sweep: a TOML file (docs/sweeps.md)")
     sweep.add_argument("--out", metavar="DIR", required=True, help="a directory, or an address of fsspec; goes on where it was")
-    sweep.add_argument("--dask", metavar="ADDRESS", help="the scheduler, or a number of processes on this machine")
-    sweep.add_argument("--task-seconds", metavar="S", type=float, default=2.0, help="with --dask: how long a task takes, about (2)")
-    sweep.add_argument("--threads", metavar="N", type=int, help="without --dask: threads instead of one a core")
+    sweep.add_argument("--dask", metavar="ADDRESS", type=cluster, help="the scheduler, or a number of processes on this machine")
+    sweep.add_argument("--task-seconds", metavar="S", type=seconds, default=2.0, help="with --dask: how long a task takes, about (2)")
+    sweep.add_argument("--threads", metavar="N", type=whole, help="without --dask: threads instead of one a core")
     sweep.add_argument("--json", action="store_true", help="print the summaries as JSON")
     sweep.add_argument("--no-progress", action="store_true", help="show no progress")
     return parser
+
+
+def whole(text: str) -> int:
+    """A whole number from 1 on."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"`{text}` is not a whole number from 1 on")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    """A time above zero."""
+    try:
+        time = float(text)
+    except ValueError:
+        time = 0.0
+    if not 0.0 < time < float("inf"):
+        raise argparse.ArgumentTypeError(f"`{text}` is not a number of seconds above zero")
+    return time
+
+
+def cluster(text: str) -> str:
+    """The address of a scheduler, or a number of processes."""
+    if not text or text.isdecimal() and int(text) < 1:
+        raise argparse.ArgumentTypeError(f"`{text}` is neither the address of a scheduler nor a number of processes from 1 on")
+    return text
 
 
 def connect(address: str) -> Any:

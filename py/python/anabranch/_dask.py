@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import tempfile
 import time
@@ -33,6 +34,17 @@ Chunk = tuple[int, int, int]
 """Cell, number of the first seed, and of the first that is not in it."""
 
 
+NAMED = re.compile(r"/cell-(\d{1,8})/(\d{1,8})-(\d{1,8})\.parquet$")
+"""The end of the path of a chunk's file."""
+
+
+def file_of(chunk: Chunk) -> str:
+    """The file of a chunk in a dataset."""
+    cell, first, end = chunk
+    # Not `cell=0`: readers make a column of such a name, which is at odds with the column of the same name in the file.
+    return f"runs/cell-{cell}/{first}-{end}.parquet"
+
+
 @dataclass(frozen=True)
 class Dataset:
     """Where the runs are: an address of fsspec."""
@@ -50,13 +62,15 @@ class Dataset:
         """Notes which sweep this is, or raises ValueError if the dataset is of another."""
         system, path = self.open()
         system.makedirs(f"{path}/runs", exist_ok=True)
-        note = f"{path}/sweep.json"
         mine = {"identity": sweep.identity(), "sweep": sweep.description()}
-        if system.exists(note):
-            known = json.loads(system.cat_file(note))
-            if known.get("identity") != mine["identity"]:
+        if system.exists(f"{path}/sweep.json"):
+            try:
+                known = json.loads(system.cat_file(f"{path}/sweep.json"))["identity"]
+            except (ValueError, KeyError, TypeError) as error:
+                raise ValueError(f"{self.address}: `sweep.json` is damaged; choose another directory, or remove this one to begin again") from error
+            if known != mine["identity"]:
                 raise ValueError(f"{self.address}: holds another sweep; choose another directory")
-        system.pipe_file(note, json.dumps(mine).encode())
+        self.put("sweep.json", json.dumps(mine).encode())
 
     def sweep(self, policies: dict[str, Any] | None) -> _core.Sweep:
         """The sweep that `begin` noted, whose scenario can name these policies."""
@@ -68,18 +82,20 @@ class Dataset:
         import pyarrow
         import pyarrow.parquet
 
-        system, path = self.open()
-        cell, first, end = chunk
-        # Not `cell=0`: readers make a column of such a name, which is at odds with the column of the same name in the file.
-        folder = f"{path}/runs/cell-{cell}"
-        system.makedirs(folder, exist_ok=True)
         sink = pyarrow.BufferOutputStream()
         pyarrow.parquet.write_table(table, sink)
+        self.put(file_of(chunk), sink.getvalue().to_pybytes())
+
+    def put(self, file: str, content: bytes) -> None:
+        """Writes a file, which appears whole or not at all."""
+        system, path = self.open()
+        folder, _, name = f"{path}/{file}".rpartition("/")
+        system.makedirs(folder, exist_ok=True)
         # A file that is not finished is not in `runs`: readers of the dataset take every file there, whatever its name ends in.
         system.makedirs(f"{path}/new", exist_ok=True)
-        new = f"{path}/new/{cell}-{first}-{end}.{socket.gethostname()}-{os.getpid()}-{time.time_ns()}"
-        system.pipe_file(new, sink.getvalue().to_pybytes())
-        system.mv(new, f"{folder}/{first}-{end}.parquet")
+        new = f"{path}/new/{name}.{socket.gethostname()}-{os.getpid()}-{time.time_ns()}"
+        system.pipe_file(new, content)
+        system.mv(new, f"{folder}/{name}")
 
     def clean(self) -> None:
         """Removes what workers that ended have left unfinished."""
@@ -92,10 +108,13 @@ class Dataset:
         system, path = self.open()
         system.invalidate_cache()
         chunks = []
-        for file in system.glob(f"{path}/runs/cell-*/*.parquet"):
-            folder, name = file.rsplit("/", 2)[-2:]
-            first, end = name.removesuffix(".parquet").split("-")
-            chunks.append((int(folder.removeprefix("cell-")), int(first), int(end)))
+        for file in system.find(f"{path}/runs"):
+            named = NAMED.search(file)
+            if named:
+                cell, first, end = map(int, named.groups())
+                chunks.append((cell, first, end))
+            elif file.endswith(".parquet"):
+                raise ValueError(f"{file}: this is not called as the runs of a sweep are (cell-0/0-10.parquet); remove it")
         return sorted(chunks)
 
     def read(self, sweep: _core.Sweep, chunks: list[Chunk]) -> Iterator[_core.Runs]:
@@ -103,10 +122,17 @@ class Dataset:
         import pyarrow.parquet
 
         system, path = self.open()
-        for cell, first, end in chunks:
-            with system.open(f"{path}/runs/cell-{cell}/{first}-{end}.parquet", "rb") as file:
-                table = pyarrow.parquet.read_table(file, partitioning=None)
-            yield sweep.runs_from(table, cell, first)
+        for chunk in chunks:
+            cell, first, end = chunk
+            try:
+                with system.open(f"{path}/{file_of(chunk)}", "rb") as file:
+                    table = pyarrow.parquet.read_table(file, partitioning=None)
+                runs = sweep.runs_from(table, cell, first)
+                if len(runs) != end - first:
+                    raise ValueError(f"these are {len(runs)} runs, not {end - first}")
+            except (ValueError, OSError) as error:
+                raise ValueError(f"{path}/{file_of(chunk)}: {error}; if it is damaged, remove it: its runs are then run again") from error
+            yield runs
 
 
 @lru_cache(maxsize=8)

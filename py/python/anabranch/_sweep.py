@@ -42,7 +42,7 @@ def sweep(
     """
     if measure is not None:
         checked = over(scenario, described(vary, measure, seeds, until, compare), set, policies)
-    elif vary or seeds or until or compare:
+    elif any(entry is not None for entry in (vary, seeds, until, compare)):
         raise TypeError("`vary`, `seeds`, `until` and `compare` need `measure`; without it `scenario` is a sweep")
     else:
         checked = of_sweep(scenario, set, policies)
@@ -68,8 +68,8 @@ def described(
     compare: str | None,
 ) -> dict[str, Any]:
     """A sweep's file as a dict, but for its scenario."""
-    entries = {"seeds": seeds or 1, "vary": vary, "measure": dict(measure), "until": until, "compare": compare}
-    return {key: dict(entry) if isinstance(entry, Mapping) else entry for key, entry in entries.items() if entry}
+    entries = {"seeds": 1 if seeds is None else seeds, "vary": vary, "measure": dict(measure), "until": until, "compare": compare}
+    return {key: dict(entry) if isinstance(entry, Mapping) else entry for key, entry in entries.items() if entry is not None}
 
 
 def over(

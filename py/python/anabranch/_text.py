@@ -24,16 +24,22 @@ def read(source: Source, called: str) -> tuple[str, str]:
         return called, _core.to_toml(dict(source))
     if is_text(source):
         return called, str(source)
-    return os.fspath(source), Path(source).read_text(encoding="utf-8")
+    try:
+        return os.fspath(source), Path(source).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{os.fspath(source)}: this is not text: {error}") from error
 
 
 def edits(set: Mapping[str, Any] | None) -> list[str]:
     """Edits of a scenario, each `KEY=VALUE` as `--set` takes them."""
-    return [f"{key}={literal(value)}" for key, value in (set or {}).items()]
+    return [f"{key}={literal(key, value)}" for key, value in (set or {}).items()]
 
 
-def literal(value: Any) -> str:
-    """A value as TOML; a str as it is, which the reader takes for a string if it is nothing else."""
+def literal(key: str, value: Any) -> str:
+    """The value of a key as TOML; a str as it is, which the reader takes for a string if it is nothing else."""
     if isinstance(value, str):
         return value
-    return _core.to_toml({"value": {"value": value}} if isinstance(value, Mapping) else {"value": value}).split("=", 1)[1].strip()
+    try:
+        return _core.to_toml({"value": {"value": value}} if isinstance(value, Mapping) else {"value": value}).split("=", 1)[1].strip()
+    except TypeError as error:
+        raise TypeError(f"`{key}`: {error}") from error
