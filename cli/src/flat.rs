@@ -16,7 +16,9 @@ pub(crate) fn write(results: &[RunResult], file: &Path) -> io::Result<()> {
     for result in results {
         for flow in &result.flows {
             let mut row: Vec<(String, String)> = Vec::new();
-            row.extend(result.varied.iter().map(|(key, value)| (key.clone(), text(value))));
+            // With several seeds, a varied one is only the first of them; the column has that of the run.
+            let varied = result.varied.iter().filter(|(key, _)| *key != "seed");
+            row.extend(varied.map(|(key, value)| (key.clone(), text(value))));
             row.push(("seed".to_owned(), result.seed.to_string()));
             flatten("", &serde_json::to_value(flow)?, &mut row);
             rows.push(row);

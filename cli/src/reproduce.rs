@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use anabranch_lab::claims::{FinishedRuns, FinishedRunsError, Outcome, Paper, PaperError, Plan, PlanError};
+use anabranch_lab::claims::{
+    FinishedRuns, FinishedRunsError, Outcome, Paper, PaperError, Plan, PlanError, selects,
+};
 use anabranch_lab::report::{Format, Reproduced, paper_files, papers_page, picture};
 use anabranch_sim::scenario::error::{listed, nearest};
 use serde_json::{Value, json};
@@ -247,21 +249,17 @@ fn judge<'p>(
     papers: &'p [Paper],
     finished: Option<&'p FinishedRuns>,
 ) -> Result<Vec<Judged<'p>>, u8> {
-    let wants = |id: &str| {
-        let begins = |prefix: &String| {
-            id.strip_prefix(prefix.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        arguments.claim.is_empty() || arguments.claim.iter().any(begins)
-    };
+    let unknown = |name: &&String| !papers.iter().any(|paper| paper.has_claim(name));
+    if let Some(name) = arguments.claim.iter().find(unknown) {
+        return Err(refuse(no_such_claim(name, papers)));
+    }
+    let wants = |id: &str| arguments.claim.is_empty() || arguments.claim.iter().any(|name| selects(name, id));
     let plan = |paper: &'p Paper| -> Result<Plan<'p>, u8> {
         let mut plan = Plan::new(paper, arguments.seeds, wants).map_err(|error| refuse_plan(&error))?;
         finished.into_iter().for_each(|finished| plan.resume(finished));
         Ok(plan)
     };
     let plans = papers.iter().map(|paper| Ok((paper, plan(paper)?))).collect::<Result<Vec<_>, u8>>()?;
-    if plans.iter().all(|(_, plan)| plan.claims() == 0) {
-        return Err(refuse(no_such_claim(&arguments.claim, papers)));
-    }
     let bar = Mutex::new(Progress::new(plans.iter().map(|(_, plan)| plan.size()).sum()));
     let threads = arguments.threads.map(usize::from);
     let mut before = 0;
@@ -283,14 +281,12 @@ fn judge<'p>(
 }
 
 /// The message for an unknown claim: it suggests the nearest names of claims or of groups of claims.
-fn no_such_claim(wanted: &[String], papers: &[Paper]) -> String {
+fn no_such_claim(name: &str, papers: &[Paper]) -> String {
     let ids = || papers.iter().flat_map(|paper| &paper.cases).map(|case| case.id.as_str());
     let groups: BTreeSet<&str> = ids().map(|id| id.split('/').next().unwrap_or(id)).collect();
-    let hint = |name: &String| nearest(name, groups.iter().copied()).or_else(|| nearest(name, ids()));
-    let missing = format!("there is no claim `{}`", wanted.join("`, `"));
-    match wanted.iter().find_map(hint) {
-        Some(near) => format!("{missing}; did you mean `{near}`?"),
-        None => format!("{missing}; there are {}", listed(groups)),
+    match nearest(name, groups.iter().copied()).or_else(|| nearest(name, ids())) {
+        Some(near) => format!("there is no claim `{name}`; did you mean `{near}`?"),
+        None => format!("there is no claim `{name}`; there are {}", listed(groups)),
     }
 }
 

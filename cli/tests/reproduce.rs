@@ -590,3 +590,10 @@ fn papers_are_part_of_the_program() {
     let told = stderr(&unknown);
     assert!(told.contains("no paper `nothing`") && told.contains("`receive-buffer-blocking`"), "{told}");
 }
+
+#[test]
+fn one_wrong_claim_among_others_is_told() {
+    let output = anabranch(&["reproduce", &publication(), "--claim", "model", "--claim", "modle"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("no claim `modle`; did you mean `model`?"), "{}", stderr(&output));
+}

@@ -269,3 +269,19 @@ fn what_is_there_is_overwritten_only_if_asked() {
     assert_eq!(foreign.status.code(), Some(2), "a folder that no run wrote is never removed");
     assert!(stderr(&foreign).contains("no series"), "{}", stderr(&foreign));
 }
+
+/// A seed that is varied is the first of `--seeds`; the column has that of the run.
+#[test]
+fn every_row_of_the_csv_has_the_seed_of_its_run() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let csv = directory.path().join("results.csv").display().to_string();
+    let loss = scenario("loss");
+    let short = ["--set", "flow.upload.send=10 kB"];
+    let output = anabranch(
+        &[&["run", &loss, "--vary", "seed=1,10", "--seeds", "2", "--csv", &csv], &short[..]].concat(),
+    );
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let table = std::fs::read_to_string(&csv).expect("the CSV");
+    let seeds: Vec<_> = table.lines().map(|line| line.split(',').next().unwrap_or_default()).collect();
+    assert_eq!(seeds, ["seed", "1", "2", "10", "11"]);
+}
