@@ -15,7 +15,7 @@ const QUIET: f64 = 3_600.0;
 /// Packets that a trial without outages sends, about.
 const PACKETS: f64 = 30_000.0;
 
-/// How long new data took to leave by another path, in seconds, counted from the first message that the outage
+/// How long new data took to leave by another path, in seconds, counted from the moment at which the first message left that the outage
 /// could lose; `None`: it did not within twice the budget.
 pub(super) fn outage(task: &Task, candidate: &Candidate, seed: u64) -> Option<f64> {
     let gap = task.gap().as_secs_f64();
@@ -34,9 +34,19 @@ pub(super) fn outage(task: &Task, candidate: &Candidate, seed: u64) -> Option<f6
     // Where messages are rare, the next one shows only late that the path has been left.
     let rare = gap > task.budget.new_data.as_secs_f64() / 4.0;
     let left = if rare { outage.detected } else { outage.new_data }?;
-    let first = result.first_data.unwrap_or(0.0);
-    let wait = if gap > 0.0 { gap - (down - first).max(0.0) % gap } else { 0.0 };
-    Some((left - wait).max(0.0))
+    Some((down + left - first_lost(task, down)).max(0.0))
+}
+
+/// When the first message leaves that an outage from `down` on can lose: it is still on the link then. Messages leave at multiples of
+/// their gap; data that always waits has no gap, and is counted from the outage on.
+fn first_lost(task: &Task, down: f64) -> f64 {
+    let (gap, path) = (task.gap().as_secs_f64(), &task.paths[0]);
+    if gap == 0.0 {
+        return down;
+    }
+    let bits = (task.traffic.message_size + 48) * 8;
+    let on_link = (path.delay + path.jitter).as_secs_f64() + bits as f64 / path.rate as f64;
+    ((down - on_link) / gap + 1.0).floor() * gap
 }
 
 /// How often T3-rtx of the primary expired without an outage, and in how many seconds.
@@ -104,4 +114,46 @@ fn unit(seed: u64) -> f64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     (z ^ (z >> 31)) as f64 / u64::MAX as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read::tests::SIGNALLING;
+    use super::*;
+
+    /// A message a second over 100 ms one way, without chance. The message that is lost times out, and so does the next one, a second later
+    /// and after the doubled timeout. If the SACK before was lost too, the first timeout is that of the message before.
+    #[test]
+    fn an_outage_counts_from_the_message_that_it_loses() {
+        let text = SIGNALLING
+            .replace("15 ms", "100 ms")
+            .replace("jitter = \"2 ms\"", "")
+            .replace("loss = \"0.01 %\"", "")
+            .replace("40 kbit/s", "1600 bit/s")
+            .replace("800 ms", "2 s");
+        let task = Task::read("t", &text).expect("a task");
+        let candidate = Candidate {
+            rto_min: 250,
+            rto_max: 1_000,
+            rto_initial: 500,
+            path_max_retrans: 5,
+            pf_max_retrans: Some(1),
+            heartbeat_interval: 30_000,
+            sack_delay: 20,
+        };
+        let times: Vec<f64> = (1..=40).filter_map(|seed| outage(&task, &candidate, seed)).collect();
+        let near = |time: &f64, wanted: f64| (time - wanted).abs() < 1e-6;
+        assert_eq!(times.len(), 40);
+        assert!(times.iter().all(|time| near(time, 1.5) || near(time, 0.5)), "{times:?}");
+        assert!(times.iter().filter(|time| near(time, 1.5)).count() >= 30, "{times:?}");
+    }
+
+    #[test]
+    fn a_message_can_be_lost_while_it_is_on_the_link() {
+        // 15 ms and 2 ms of jitter, and 248 bytes at 2 Mbit/s; a message leaves every 40 ms.
+        let task = Task::read("t", SIGNALLING).expect("a task");
+        for (down, lost) in [(2.0, 2.0), (2.017, 2.0), (2.019, 2.04), (2.04, 2.04)] {
+            assert!((first_lost(&task, down) - lost).abs() < 1e-9, "{down}");
+        }
+    }
 }

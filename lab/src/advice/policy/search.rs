@@ -143,9 +143,8 @@ struct Setting {
 
 /// Compares the policies for a pair of paths.
 pub fn advise_policy(task: &PairTask, watch: &Watch<'_>) -> PolicyAnswer {
-    let seeds = if task.has_chance() { task.transfer.seeds } else { 1 };
-    let expected = expected_runs(task) * seeds * task.transfer.policies.len() as u64;
-    let compared = Compared { watch, seeds, done: AtomicU64::new(0), expected };
+    let expected = expected_runs(task) * seeds(task) * task.transfer.policies.len() as u64;
+    let compared = Compared { watch, done: AtomicU64::new(0), expected };
     let row = |receive_buffer: &u64| {
         let setting = Setting { task: task.clone(), receive_buffer: *receive_buffer };
         Some(BufferRow { receive_buffer: *receive_buffer, policies: compared.times(&setting)? })
@@ -228,10 +227,14 @@ fn expected_runs(task: &PairTask) -> u64 {
     task.transfer.receive_buffers.len() as u64 + 9 * 2 * (OCTAVES as u64 - 1) + side * side
 }
 
+/// Runs of each policy: where nothing is random, they are all the same. A task without losses has them when a loss is tried.
+fn seeds(task: &PairTask) -> u64 {
+    if task.has_chance() { task.transfer.seeds } else { 1 }
+}
+
 /// Runs transfers, and counts them.
 struct Compared<'a> {
     watch: &'a Watch<'a>,
-    seeds: u64,
     done: AtomicU64,
     expected: u64,
 }
@@ -240,8 +243,9 @@ impl Compared<'_> {
     /// The times of every policy; none if the work had to end before.
     fn times(&self, setting: &Setting) -> Option<Vec<PolicyTime>> {
         let policies = &setting.task.transfer.policies;
+        let seeds = seeds(&setting.task);
         let runs: Vec<(usize, u64)> =
-            (0..policies.len()).flat_map(|policy| (0..self.seeds).map(move |seed| (policy, seed))).collect();
+            (0..policies.len()).flat_map(|policy| (0..seeds).map(move |seed| (policy, seed))).collect();
         let one = |(policy, seed): &(usize, u64)| {
             if self.watch.ends(1.0) {
                 return None;
@@ -260,7 +264,7 @@ impl Compared<'_> {
             let ci95 = summary.ci95.filter(|half| half.is_finite());
             PolicyTime { policy: policy.clone(), completion, ci95, times: times.to_vec() }
         };
-        Some(policies.iter().zip(all.chunks(self.seeds as usize)).map(summed).collect())
+        Some(policies.iter().zip(all.chunks(seeds as usize)).map(summed).collect())
     }
 
     /// The policy that beats the advised one here, if one does; `None` also if the work had to end.
@@ -506,6 +510,17 @@ mod tests {
         assert!(answer.advice.is_some() && (1..4).contains(&answer.buffers.len()));
         let map = answer.map.expect("an empty one");
         assert!(map.ratio.iter().flatten().all(Option::is_none));
+    }
+
+    #[test]
+    fn a_loss_that_is_tried_has_every_seed() {
+        let task = PairTask::read("pair.toml", &PAIR.replace("10 MB", "100 kB")).unwrap();
+        let watch = Watch { stop: &AtomicBool::new(false), spent: &|| 0.0, progress: &|_, _| {} };
+        let compared = Compared { watch: &watch, done: AtomicU64::new(0), expected: 0 };
+        let setting = Setting { receive_buffer: 1_000_000, task };
+        let loss = Quantity { what: "loss", unit: "1", of: Of::Loss(0), path: None };
+        let runs = |setting: &Setting| compared.times(setting).expect("times")[0].times.len();
+        assert_eq!([runs(&setting), runs(&loss.set(&setting, 0.01))], [1, 3]);
     }
 
     #[test]
