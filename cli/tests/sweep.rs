@@ -466,7 +466,6 @@ fn parts_of_other_plans_are_not_mixed_in_silence() {
     assert!(stderr(&refused).contains("another `until`"), "{}", stderr(&refused));
 }
 
-/// The command of the page repeats the run, also of a value that is a table.
 #[test]
 fn a_page_or_chart_takes_no_place_that_is_read() {
     let place = place();
@@ -481,6 +480,7 @@ fn a_page_or_chart_takes_no_place_that_is_read() {
     assert_eq!(std::fs::read_to_string(place.path().join("scenario.toml")).expect("it is there"), SCENARIO);
 }
 
+/// The command of the page repeats the run, also of a value that is a table.
 #[test]
 fn the_command_of_a_cell_can_be_run() {
     let place = place();
