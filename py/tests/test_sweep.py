@@ -77,6 +77,9 @@ def test_charts_have_units_and_the_colours_of_the_pages(place: Path) -> None:
     words = anabranch.sweep(place / "scenario.toml", vary={"era": ["rfc4960", "rfc9260"]}, measure={"time": "flows.upload.completion"})
     assert list(words.plot().data[0].x) == ["rfc4960", "rfc9260"] and words.plot().layout.xaxis.type == "category"
     assert "time, s" in words._repr_html_()
+    lists = {"link.wifi.loss": [["0 %", "1 %"], ["1 %", "0 %"]], "flow.upload.sctp.cmt": [True, False]}
+    pairs = anabranch.sweep(place / "scenario.toml", vary=lists, measure={"time": "flows.upload.completion"}).plot()
+    assert list(pairs.data[0].x) == ['["0 %","1 %"]', '["1 %","0 %"]'] and pairs.data[0].name == "flow.upload.sctp.cmt = true"
     with pytest.raises(KeyError, match="there are: time"):
         study.plot("tiem")
 

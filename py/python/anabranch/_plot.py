@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -30,15 +31,20 @@ def figure(x: str, y: str) -> Any:
     return made
 
 
-def places(key: str, values: list[Any]) -> tuple[list[Any], str, str | None]:
+def written(value: Any) -> str:
+    """A value that was varied, as `runs.csv` has it."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def places(key: str, values: list[str]) -> tuple[list[Any], str, str | None]:
     """Where the values of a key stand on an axis, the title of the axis, and its type: numbers of one unit are numbers, and
     other values are words."""
-    parts = [re.fullmatch(r"([-+]?\d[\d.]*(?:e[-+]?\d+)?)\s*(.*)", str(value)) for value in values]
+    parts = [re.fullmatch(r"([-+]?\d[\d.]*(?:e[-+]?\d+)?)\s*(.*)", value) for value in values]
     numbers = [part for part in parts if part]
     if values and len(numbers) == len(values) and len({part[2] for part in numbers}) == 1:
         unit = numbers[0][2]
         return [float(part[1]) for part in numbers], f"{key}, {unit}" if unit else key, None
-    return [str(value) for value in values], key, "category"
+    return list(values), key, "category"
 
 
 def series(all: Series, wanted: str) -> Any:
@@ -72,18 +78,18 @@ def sweep(result: SweepResult, measure: str) -> Any:
     if measure not in result.measures:
         raise KeyError(f"{measure}: there is no such measure; there are: {', '.join(result.measures)}")
     first, *others = result.keys or ["cell"]
-    values = list(dict.fromkeys(cell["varied"].get(first, 0) for cell in result.cells))
+    values = list(dict.fromkeys(written(cell["varied"].get(first, 0)) for cell in result.cells))
     x, title, kind = places(first, values)
     place = dict(zip(values, x, strict=True))
     made = figure(title, result.headings[measure])
     made.update_xaxes(type=kind)
     lines: dict[str, list[dict[str, Any]]] = {}
     for cell in result.cells:
-        lines.setdefault(", ".join(f"{key} = {cell['varied'][key]}" for key in others), []).append(cell)
+        lines.setdefault(", ".join(f"{key} = {written(cell['varied'][key])}" for key in others), []).append(cell)
     for name, cells in lines.items():
         summaries = [cell["measures"][measure] for cell in cells]
         made.add_scatter(
-            x=[place[cell["varied"].get(first, 0)] for cell in cells],
+            x=[place[written(cell["varied"].get(first, 0))] for cell in cells],
             y=[summary["mean"] for summary in summaries],
             error_y={"array": [summary["ci95"] for summary in summaries]},
             name=name or measure,
