@@ -1,5 +1,15 @@
 //! The keys that a `[[path]]` has in every question.
 
+use anabranch_sim::scenario::at::{At, Result};
+
+/// The share of packets that a path loses. With more than half of them, associations hardly come about, and no advice is any good.
+pub(super) fn loss(at: &At<'_>) -> Result<f64> {
+    match at.probability()? {
+        loss if loss <= 0.5 => Ok(loss),
+        _ => Err(at.error("a path may lose at most 50 %").hint("write it as \"1 %\"".to_owned())),
+    }
+}
+
 /// The keys of a `[[path]]`: name, rate, delay and jitter, then those of one question.
 macro_rules! path_keys {
     ($($own:tt)*) => {

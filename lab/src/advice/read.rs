@@ -109,7 +109,7 @@ pub(super) const PATH_KEYS: &[Key<PathTask>] = path_keys![
         takes: "share",
         default: Fallback::Value("\"0 %\""),
         doc: "The share of packets that it loses, in each direction.",
-        read: |path, at| at.probability().map(|loss| path.loss = loss),
+        read: |path, at| super::keys::loss(at).map(|loss| path.loss = loss),
     },
     Key {
         name: "outage",
@@ -253,6 +253,8 @@ pub(super) mod tests {
         assert!(error.contains("newdata") && error.contains("new_data"), "{error}");
         let error = refused(&SIGNALLING.replace("800 ms", "10 ms"));
         assert!(error.contains("round trip"), "{error}");
+        let error = refused(&SIGNALLING.replace("0.01 %", "100 %"));
+        assert!(error.contains("at most 50 %") && error.contains("path.west.loss"), "{error}");
         assert!(refused("[budget]\nnew_data = '1 s'\n").contains("path"));
     }
 }

@@ -95,15 +95,7 @@ pub(in crate::advice) const PATH_KEYS: &[Key<PairPath>] = path_keys![
         takes: "share",
         default: Fallback::Value("\"0 %\""),
         doc: "The share of packets that it loses besides those that its queue drops, in each direction.",
-        read: |path, at| match at.probability()? {
-            loss if loss <= 0.5 => {
-                path.loss = loss;
-                Ok(())
-            }
-            _ => {
-                Err(at.error("a path may lose at most 50 %").hint("write it as \"1 %\"".to_owned()))
-            }
-        },
+        read: |path, at| super::super::keys::loss(at).map(|loss| path.loss = loss),
     },
     Key {
         name: "queue",
