@@ -222,3 +222,18 @@ def test_a_damaged_file_of_a_dataset_is_named(place: Path) -> None:
                 again()
             (out / "sweep.json").write_text(known)
         assert again().complete
+
+
+def test_a_worker_that_reads_another_recorded_link_is_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (place / "scenario.toml").read_text().replace('"10 Mbit/s"', '{ trace = "link.csv" }')
+    (place / "traced.toml").write_text(text)
+    (place / "link.csv").write_text("time,rate\n0,8000000\n1,8000000\n")
+    (place / "elsewhere").mkdir()
+    (place / "elsewhere/link.csv").write_text("time,rate\n0,1000000\n1,1000000\n")
+    monkeypatch.chdir(place)
+    arguments = {"measure": {"time": "flows.upload.completion"}, "seeds": 2}
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster, distributed.Client(cluster) as client:
+        assert anabranch.sweep("traced.toml", out="same", client=client, **arguments).complete
+        client.run(os.chdir, "elsewhere")
+        with pytest.raises(ValueError, match="a recorded link"):
+            anabranch.sweep("traced.toml", out="other", client=client, **arguments)

@@ -138,7 +138,16 @@ class Dataset:
 @lru_cache(maxsize=8)
 def known_sweep(address: str, identity: str) -> _core.Sweep:
     """A worker reads and checks the sweep once, not for each task."""
-    return Dataset(address).sweep(None)
+    return same_sweep(address, identity, None)
+
+
+def same_sweep(address: str, identity: str, policies: dict[str, Any] | None) -> _core.Sweep:
+    """The sweep as this worker reads it, which must be that of the client."""
+    sweep = Dataset(address).sweep(policies)
+    if sweep.identity() != identity:
+        why = "the worker's version of anabranch, or a recorded link that it reads, differs from the client's"
+        raise ValueError(f"{address}: a worker on {socket.gethostname()} would run another sweep: {why}")
+    return sweep
 
 
 def work(address: str, identity: str, chunk: Chunk, values: bool, policies: dict[str, Any] | None) -> tuple[float, Any]:
@@ -148,7 +157,7 @@ def work(address: str, identity: str, chunk: Chunk, values: bool, policies: dict
 
     begun = time.perf_counter()
     dataset = Dataset(address)
-    sweep = dataset.sweep(policies) if policies else known_sweep(address, identity)
+    sweep = same_sweep(address, identity, policies) if policies else known_sweep(address, identity)
     table = pyarrow.table(sweep.table(sweep.runs_of(*chunk)))
     dataset.write(chunk, table)
     return time.perf_counter() - begun, table if values else None
