@@ -44,3 +44,25 @@ fn bytes_delivered_by_any_time_are_those_of_the_opportunities() {
         assert_eq!(delivered, 1500 * opportunities, "after {millis} ms");
     }
 }
+
+#[test]
+fn a_change_of_what_the_trace_says_is_refused() {
+    let change = |sample: &str, key: &str| {
+        let text = format!(
+            "stop = '2 s'\n[[link]]\nname = 'l'\nbetween = ['s', 'r']\n\
+             rate = {{ samples = [['0 s', '1 Mbit/s', {sample}], ['9 s', '1 Mbit/s', {sample}]] }}\n\
+             [[change]]\nat = '1 s'\nlink = 'l'\n{key}\n\
+             [[flow]]\nname = 'f'\nfrom = 's'\nto = 'r'\nsend = '1 kB'\n"
+        );
+        let document = Document::parse("t", &text).expect("a document");
+        let scenario = document.scenario("t", &Policies::default()).expect("a scenario");
+        let error = run(&scenario, RunOptions::default()).err()?;
+        Some(document.blame(&scenario, &error).expect("the scenario is wrong").to_string())
+    };
+    for (key, column) in [("delay = '5 ms'", "'5 ms', 'link'"), ("loss = '5 %'", "'link', '5 %'")] {
+        let error = change(column, key).expect("the trace says it");
+        let name = &key[..5].trim();
+        assert!(error.starts_with(&format!("t:9: change.1.{name}: the trace of this link has")), "{error}");
+        assert_eq!(change("'link', 'link'", key), None);
+    }
+}

@@ -114,12 +114,12 @@ impl Traced {
         self.segment(at)?.delay
     }
 
-    /// The probability of loss from now on, if it has changed.
+    /// The probability of loss from now on, if it has changed. A link whose trace has losses has none of its own.
     pub(crate) fn changed_loss(&mut self, at: Time) -> Option<f64> {
         let now = self.segment(at)?.loss;
         let changed = now != self.loss;
         self.loss = now;
-        now.filter(|_| changed)
+        changed.then_some(now.unwrap_or(0.0))
     }
 
     /// The mean rate between two moments, bit/s.
@@ -231,15 +231,16 @@ pub(crate) fn carried(rows: &[Sample], interpolation: Interpolation) -> u128 {
     all.map(|(segment, end)| u128::from(segment.rate) * u128::from(end - segment.from)).sum()
 }
 
-/// The values at this part of the way from one sample to the next.
+/// The values at this part of the way from one sample to the next. Where one of the two leaves a value to the link, the first holds.
 fn mixed(before: &Sample, after: &Sample, part: f64, from: u64) -> Segment {
     let mix = |a: f64, b: f64| a + (b - a) * part;
-    let nanos = |delay: Duration| delay.as_nanos() as f64;
+    let nanos = |sample: &Sample| sample.delay.map(|delay| delay.as_nanos() as f64);
+    let value = |before: Option<f64>, after: Option<f64>| before.map(|a| after.map_or(a, |b| mix(a, b)));
     Segment {
         from,
         rate: mix(before.rate as f64, after.rate as f64) as u64,
-        delay: before.delay.zip(after.delay).map(|(a, b)| mix(nanos(a), nanos(b)) as u64),
-        loss: before.loss.zip(after.loss).map(|(a, b)| mix(a, b)),
+        delay: value(nanos(before), nanos(after)).map(|nanos| nanos as u64),
+        loss: value(before.loss, after.loss),
     }
 }
 
@@ -308,6 +309,25 @@ mod tests {
         assert_eq!((step.delay(ms(3)), step.delay(ms(13))), (Some(5 * MILLISECOND), Some(7 * MILLISECOND)));
         assert_eq!([3, 4, 13, 14].map(|at| step.changed_loss(ms(at))), [Some(0.0), None, Some(0.5), None]);
         assert_eq!(traced(Interpolation::Linear).mean_rate(ms(0), ms(20)), 250_000.0);
+    }
+
+    #[test]
+    fn a_sample_may_leave_its_delay_and_loss_to_the_link() {
+        let row = |ms, own: bool| Sample {
+            time: Duration::from_millis(ms),
+            rate: 1_000_000,
+            delay: (!own).then_some(Duration::from_millis(5)),
+            loss: (!own).then_some(0.5),
+        };
+        for interpolation in [Interpolation::Step, Interpolation::Linear] {
+            let rows = vec![row(0, true), row(20, false), row(40, true), row(60, true)];
+            let trace = Arc::new(Trace::Samples { rows, interpolation });
+            let mut traced = Traced::new(&trace, Duration::ZERO);
+            let delays = [5, 25, 35, 45].map(|at| traced.delay(ms(at)));
+            assert_eq!(delays, [None, Some(5 * MILLISECOND), Some(5 * MILLISECOND), None]);
+            let losses = [5, 25, 35, 45, 65, 85].map(|at| traced.changed_loss(ms(at)));
+            assert_eq!(losses, [None, Some(0.5), None, Some(0.0), None, Some(0.5)]);
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use anabranch_proto::Reliability;
 
 use crate::error::{Item, RunError};
 use crate::scenario::{
-    Amount, Change, Codel, CrossTraffic, Flow, Link, Loss, Queue, Red, Scenario, Start, Times, Traffic,
+    Amount, Change, Codel, CrossTraffic, Flow, Link, Loss, Queue, Red, Scenario, Start, Times, Trace, Traffic,
 };
 
 /// Checks every value of the scenario.
@@ -172,11 +172,25 @@ fn change(number: usize, change: &Change, scenario: &Scenario) -> Result<(), Run
         let why = "only a link's own queue is said in bandwidth-delay products";
         return at(Item::Change(number), Err(("queue", why)));
     }
-    let traced = scenario.links.iter().any(|link| link.name == change.link && link.traced != [None, None]);
-    if traced && change.rate.is_some() {
-        let why = "the rate of this link is a trace, which nothing else changes";
-        return at(Item::Change(number), Err(("rate", why)));
-    }
-    let judgement = change.rate.as_ref().map_or(Ok(()), rates);
+    let link = scenario.links.iter().find(|link| link.name == change.link);
+    let judgement = link.map_or(Ok(()), |link| traced(change, link));
+    let judgement = judgement.and_then(|()| change.rate.as_ref().map_or(Ok(()), rates));
     at(Item::Change(number), judgement.and_then(|()| change.loss.as_ref().map_or(Ok(()), losses)))
+}
+
+/// Nothing else changes what the trace of a link says.
+fn traced(change: &Change, link: &Link) -> Judgement {
+    let has = |column: fn(&Trace) -> bool| link.traced.iter().flatten().any(|traced| column(&traced.trace));
+    match () {
+        _ if change.rate.is_some() && has(|_| true) => {
+            Err(("rate", "the rate of this link is a trace, which nothing else changes"))
+        }
+        _ if change.delay.is_some() && has(Trace::has_delay) => {
+            Err(("delay", "the trace of this link has a column `delay`, which nothing else changes"))
+        }
+        _ if change.loss.is_some() && has(Trace::has_loss) => {
+            Err(("loss", "the trace of this link has a column `loss`, which nothing else changes"))
+        }
+        _ => Ok(()),
+    }
 }
