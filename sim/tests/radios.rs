@@ -400,6 +400,15 @@ fn what_cannot_be_is_refused_with_line_key_and_fix() {
             "there is another route from `a0` to `a1` on channel `air`",
         ),
         (
+            format!("{TEXT}{}", route.replace("'a1'", "'a1', 'a0'")),
+            22,
+            "route.1.through",
+            "this route passes `a0` twice",
+        ),
+        (power("busy = '-102 dBm'"), 5, "channel.air.reception.busy", "is not above `noise`, -101.27 dBm"),
+        (power("noise = '-90 dBm'"), 5, "channel.air.reception.noise", "`busy`, -93 dBm, is not above"),
+        (power("header = '30 dB'"), 16, "flow.f.to", "too far to read each other"),
+        (
             power("propagation = 'free-space', height = '3 m'"),
             5,
             "channel.air.reception.height",

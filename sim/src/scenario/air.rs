@@ -138,9 +138,13 @@ fn route(at: &At<'_>, given: &super::Route, scenario: &Scenario) -> Result<()> {
     };
     let nodes = at.get("through").map_or(Ok(Vec::new()), |through| through.array("an array of nodes"))?;
     let here = || scenario.stations.iter().filter(|station| station.channels.contains(&given.channel));
-    let mut before: Option<&Station> = None;
+    let (mut before, mut passed): (Option<&Station>, _) = (None, BTreeSet::new());
     for item in nodes {
         let name = item.string()?;
+        if !passed.insert(name) {
+            let error = item.error(format!("this route passes `{name}` twice"));
+            return Err(error.hint("name each node once"));
+        }
         let Some(station) = here().find(|station| station.node == name) else {
             let what = format!("node with a radio on `{}`", given.channel);
             return Err(item.unknown(&what, name, here().map(|station| station.node.as_str())));

@@ -221,6 +221,13 @@ fn reception(at: &At<'_>) -> Result<Reception> {
         _ => {
             let mut powers = Powers::default();
             fill(&mut powers, at, POWER_KEYS)?;
+            if powers.busy <= powers.noise {
+                let Powers { busy, noise, .. } = powers;
+                let message = format!("`busy`, {busy} dBm, is not above `noise`, {noise} dBm");
+                let key = if at.get("busy").is_some() { "busy" } else { "noise" };
+                let hint = "noise alone would keep the medium busy: raise `busy`, or lower `noise`";
+                return Err(at.error_below(key, message).hint(hint));
+            }
             match powers.unused() {
                 None => Ok(Reception::Power(powers)),
                 Some((key, user)) => Err(at

@@ -114,7 +114,7 @@ impl Reception for Receiving {
     }
 
     fn decodes(&self, strength: f64) -> bool {
-        self.survives(strength, Beside::default())
+        self.locks(strength, Beside::default()) && self.survives(strength, Beside::default())
     }
 
     fn senses(&self, strength: f64) -> bool {
@@ -190,6 +190,16 @@ pub(super) mod tests {
         // At 812 m one interferer would just spoil a frame at the end of the decoding range if there were no noise.
         let ratio = radio.strength(370.0) / radio.strength(812.0);
         assert!((10.0 * libm::log10(ratio) - 13.65).abs() < 0.01);
+    }
+
+    #[test]
+    fn what_is_not_sensed_or_whose_preamble_is_not_detected_cannot_be_read() {
+        let radio = published();
+        let strength = radio.strength(360.0);
+        assert!(radio.decodes(strength));
+        for deaf in [Power { sense: -80.0, ..radio.power }, Power { header: 20.0, ..radio.power }] {
+            assert!(!deaf.receiving().decodes(strength));
+        }
     }
 
     #[test]

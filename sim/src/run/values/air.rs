@@ -69,7 +69,7 @@ fn reception(reception: &Reception) -> Judgement {
         }
         Reception::Power(powers) if !are_usable(powers) => Err((
             "reception",
-            "its frequency and height are above zero, its exponent from 1 to 10, its powers finite",
+            "its frequency and height are above zero, its exponent from 1 to 10, its powers finite, and busy is above noise",
         )),
         Reception::Power(powers) if powers.unused().is_some() => {
             Err(("reception", "its height is for two-ray propagation alone, its exponent for log-distance"))
@@ -83,6 +83,7 @@ fn are_usable(powers: &Powers) -> bool {
     let lengths = [powers.frequency, powers.height].into_iter().all(|value| value > 0.0 && value.is_finite());
     let decibels = [transmit, loss, noise, sinr, header, busy, cutoff];
     lengths
+        && busy > noise
         && (1.0..=10.0).contains(&powers.exponent)
         && decibels.into_iter().all(|value| value.abs() <= 200.0)
 }
@@ -109,8 +110,11 @@ fn route(route: &Route, scenario: &Scenario) -> Result<(), RunError> {
         return at(of_channel, Err(("name", "a route names a channel that does not exist")));
     };
     let reception = radios::reception(&channel.reception);
-    let mut before: Option<[f64; 2]> = None;
+    let (mut before, mut passed): (Option<[f64; 2]>, _) = (None, BTreeSet::new());
     for name in &route.through {
+        if !passed.insert(name) {
+            return at(of_channel, Err(("name", "one of its routes passes a node twice")));
+        }
         let is_here = |station: &&Station| station.node == *name && station.channels.contains(&route.channel);
         let Some(station) = scenario.stations.iter().find(is_here) else {
             let why = "a route of a channel leads through this node, which has no radio there";
