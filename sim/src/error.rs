@@ -59,13 +59,15 @@ pub enum RunError {
         /// The distance between them.
         metres: f64,
     },
-    /// The primary is not one of the flow's paths.
-    #[error("flow `{flow}`: no path is called `{primary}`; its paths are: {}", known.join(", "))]
-    UnknownPrimary {
+    /// A key names a path that the flow does not have.
+    #[error("flow `{flow}`: {key}: no path is called `{path}`; its paths are: {}", known.join(", "))]
+    UnknownPath {
         /// The flow.
         flow: String,
-        /// The requested primary.
-        primary: String,
+        /// The key: `primary`, `backup` or `priorities`.
+        key: &'static str,
+        /// The path that it names.
+        path: String,
         /// The names of the paths.
         known: Vec<String>,
     },
@@ -157,11 +159,12 @@ impl RunError {
     pub fn place(&self) -> Option<(Item, &'static str)> {
         let flow = |name: &String| Item::Flow(name.clone());
         match self {
-            RunError::UnknownNode { flow: name, key, .. } => Some((flow(name), key)),
+            RunError::UnknownNode { flow: name, key, .. } | RunError::UnknownPath { flow: name, key, .. } => {
+                Some((flow(name), key))
+            }
             RunError::NoRoute { flow: name, .. } | RunError::Gap { flow: name, .. } => {
                 Some((flow(name), "to"))
             }
-            RunError::UnknownPrimary { flow: name, .. } => Some((flow(name), "primary")),
             RunError::Config { flow: name, error } => Some((flow(name), error.key)),
             RunError::Policy { flow: name, key, .. } => Some((flow(name), key)),
             RunError::NoForeign { flow: name, .. } | RunError::Foreign { flow: name, .. } => {

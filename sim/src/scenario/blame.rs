@@ -66,10 +66,9 @@ fn told(error: &RunError) -> (String, Option<String>) {
                     .to_owned(),
             ),
         ),
-        RunError::UnknownPrimary { primary, known, .. } => (
-            format!("there is no path `{primary}`"),
-            Some(did_you_mean(primary, known.iter().map(String::as_str))),
-        ),
+        RunError::UnknownPath { path, known, .. } => {
+            (format!("there is no path `{path}`"), Some(did_you_mean(path, known.iter().map(String::as_str))))
+        }
         RunError::UnknownNode { node, known, .. } => {
             (format!("there is no node `{node}`"), Some(did_you_mean(node, known.iter().map(String::as_str))))
         }

@@ -43,9 +43,10 @@ impl Ends {
                 found = asked.filter(|pair| pairing.contains(pair));
                 pairs = if found.is_some() { pairing } else { pairs };
             }
-            primary = Some(found.ok_or_else(|| RunError::UnknownPrimary {
+            primary = Some(found.ok_or_else(|| RunError::UnknownPath {
                 flow: flow.name.clone(),
-                primary: name.clone(),
+                key: "primary",
+                path: name.clone(),
                 known: grid.names(&pairs),
             })?);
         }
@@ -240,7 +241,7 @@ mod tests {
 
     #[test]
     fn an_unknown_primary_is_refused_with_the_names_there_are() {
-        let Err(RunError::UnknownPrimary { known, .. }) = ends(&PAPER, Some("ab"), false) else { panic!() };
+        let Err(RunError::UnknownPath { known, .. }) = ends(&PAPER, Some("ab"), false) else { panic!() };
         assert_eq!(known, ["sa", "sc"]);
     }
 

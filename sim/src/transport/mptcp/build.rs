@@ -69,7 +69,6 @@ pub(crate) fn check(site: &Site<'_>, mptcp: &Mptcp, policies: &Policies) -> Resu
     let config = config(site, mptcp);
     let most = largest_segment(site);
     let refused = |key, why| Err(RunError::Value { item: Item::Flow(site.flow.name.clone()), key, why });
-    let known = |path: &String| pairs(site).iter().any(|(c, s)| site.ends.name(*c, *s) == path.as_str());
     match () {
         () if most < 1 => {
             refused("mtu", "no segment with the options of Multipath TCP fits the MTU of every link")
@@ -86,13 +85,9 @@ pub(crate) fn check(site: &Site<'_>, mptcp: &Mptcp, policies: &Policies) -> Resu
         }
         () if config.tcp.initial_window > tcp::MOST_WINDOW => refused("initial_window", tcp::TOO_LARGE),
         () if config.tcp.rto_min > config.tcp.rto_max => refused("rto_min", "it must not exceed `rto_max`"),
-        () if !config.backup.iter().all(known) => {
-            refused("backup", "there is no such path; name its first link")
-        }
-        () if !config.priorities.iter().all(|priority| known(&priority.path)) => {
-            refused("priorities", "there is no such path; name its first link")
-        }
         () => {
+            paths_exist(site, "backup", config.backup.iter())?;
+            paths_exist(site, "priorities", config.priorities.iter().map(|priority| &priority.path))?;
             let policy = |key, error| RunError::Policy { flow: site.flow.name.clone(), key, error };
             policies
                 .new_data_route(&config.new_data, &Config::default())
@@ -100,6 +95,19 @@ pub(crate) fn check(site: &Site<'_>, mptcp: &Mptcp, policies: &Policies) -> Resu
             tcp::window_policy(site, &config.tcp, policies).map(drop)
         }
     }
+}
+
+/// Checks that the flow has each of the paths that `key` names.
+fn paths_exist<'p>(
+    site: &Site<'_>,
+    key: &'static str,
+    mut named: impl Iterator<Item = &'p String>,
+) -> Result<(), RunError> {
+    let known: Vec<String> =
+        pairs(site).iter().map(|(client, server)| site.ends.name(*client, *server).to_owned()).collect();
+    named.find(|path| !known.contains(path)).map_or(Ok(()), |path| {
+        Err(RunError::UnknownPath { flow: site.flow.name.clone(), key, path: path.clone(), known })
+    })
 }
 
 /// The largest number of bytes of user data that fit into a packet on every route.
