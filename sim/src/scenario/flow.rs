@@ -114,7 +114,7 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         name: "message_size",
         takes: "size",
         default: Default::Text("what fits one packet"),
-        doc: "User data in a message. SCTP fragments a message that does not fit a packet; a datagram must fit.",
+        doc: "User data in a message. SCTP fragments a message that does not fit a packet; a datagram must fit. TCP and Multipath TCP have messages with `rate` alone.",
         read: |draft, at| at.size32(1..=1 << 30).map(|size| draft.flow.message_size = Some(size)),
     },
     Key {
@@ -131,7 +131,7 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         name: "reliability",
         takes: "`\"full\"` or a table",
         default: Default::Value("\"full\""),
-        doc: "When a message is abandoned, if `partial_reliability` is on: `{ lifetime = \"200 ms\" }` after the send call, `{ retransmissions = 0 }`, or `{ priority = 5 }` when the send buffer is full (lower numbers first).",
+        doc: "When a message is abandoned, if `partial_reliability` is on: `{ lifetime = \"200 ms\" }` after the send call, `{ retransmissions = 0 }`, or `{ priority = 5 }` when the send buffer has no room for a message of higher priority (a lower number). All messages of a flow have the same, so this alone abandons none.",
         read: |draft, at| {
             sctp_flow(draft, at)?.reliability = reliability(at)?;
             Ok(())
@@ -161,7 +161,7 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         name: "read",
         takes: "rate",
         default: Default::Text("at once"),
-        doc: "The rate at which the receiving application reads user data. Not for UDP and foreign transports, whose data are read at once.",
+        doc: "The rate at which the receiving application reads user data. It reads a message of SCTP, or what TCP has at that moment (up to 65,535 B), at once, and then waits for the time that this takes at the rate. Not for UDP and foreign transports, whose data are read at once.",
         read: |draft, at| {
             match draft.flow.transport {
                 Transport::Datagram => return Err(foreign(at, "a UDP flow is read at once")),

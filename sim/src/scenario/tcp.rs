@@ -254,8 +254,8 @@ pub(super) const KEYS: &[Key<Tcp>] = &[
     Key {
         name: "rto_phase",
         takes: "duration or `\"random\"`",
-        default: Unless::Text("in `sack1` 0.55588 of a tick"),
-        doc: "The offset of that clock within a tick at the beginning of the run (ns-2's `boot_time_`). It decides how round trips are rounded. The default is the number that ns-2 draws for the first TCP of a script that does not seed its generator; `\"random\"` is drawn from the run's seed.",
+        default: Unless::Text("in `sack1` 0.55588 of a tick, otherwise `\"random\"`"),
+        doc: "The offset of that clock within a tick at the beginning of the run (ns-2's `boot_time_`). It decides how round trips are rounded. The default is the number that ns-2 draws for the first TCP of a script that does not seed its generator; `\"random\"` is drawn from the run's seed. An exact clock has none.",
         read: |tcp, at| phase(at).map(|phase| tcp.rto_phase = Some(phase)),
     },
     Key {
