@@ -254,6 +254,29 @@ fn the_one_path_of_cmt_is_told_of() {
     assert_eq!(told("all", &["--cmt", "--set", "pairs=all"]), "");
 }
 
+/// Runs the program in a network of its own, after these commands.
+fn alone(commands: &str, arguments: &[&str]) -> std::io::Result<Output> {
+    let mut inside = Command::new("unshare");
+    let script = format!("{commands} && exec \"$@\"");
+    inside.args(["-n", "sh", "-c", &script, "sh", env!("CARGO_BIN_EXE_anabranch")]);
+    inside.args(arguments).stdin(Stdio::null()).output()
+}
+
+/// The system keeps a new IPv6 address back until it knows that no other host has it; here the link has no carrier, so it never does.
+#[test]
+fn an_address_that_is_not_ready_is_told() {
+    let commands =
+        "ip link add d0 type veth peer name d1 && ip link set d0 up && ip address add 2001:db8::1/64 dev d0";
+    if !alone(commands, &["--version"]).is_ok_and(|output| output.status.success()) {
+        return skip("an_address_that_is_not_ready_is_told", "only root may make such a network");
+    }
+    let told = alone(commands, &["serve", "--listen", "2001:db8::1", "--public"]).expect("it runs");
+    assert_eq!(told.status.code(), Some(1), "{}", stderr(&told));
+    assert!(stderr(&told).contains("--listen 2001:db8::1: the system does not let"), "{}", stderr(&told));
+    let told = alone(commands, &["serve", "--listen", "2001:db8::2", "--public"]).expect("it runs");
+    assert!(stderr(&told).contains("--listen 2001:db8::2: no interface of this host"), "{}", stderr(&told));
+}
+
 /// A host without a network of its own: no interface for `0.0.0.0`, and of several addresses only some have routes.
 #[test]
 fn what_has_no_route_is_told_by_its_option() {
@@ -261,18 +284,7 @@ fn what_has_no_route_is_told_by_its_option() {
     let place = tempfile::tempdir().expect("a directory");
     let file = place.path().join("file");
     fs::write(&file, "content").expect("a file");
-    let within = |arguments: &[&str]| {
-        let mut inside = Command::new("unshare");
-        inside.args([
-            "-n",
-            "sh",
-            "-c",
-            "ip link set lo up && exec \"$@\"",
-            "sh",
-            env!("CARGO_BIN_EXE_anabranch"),
-        ]);
-        inside.args(arguments).stdin(Stdio::null()).output()
-    };
+    let within = |arguments: &[&str]| alone("ip link set lo up", arguments);
     if !within(&["--version"]).is_ok_and(|output| output.status.success()) {
         return skip(NAME, "only root may make such a network");
     }

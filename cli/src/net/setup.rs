@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use anabranch_net::{Association, BindError, ConnectError, Endpoint, LostReason, Options};
+use anabranch_net::{Association, BindError, ConnectError, Endpoint, LostReason, Options, addresses};
 use anabranch_proto::Config;
 use anabranch_proto::wire::Cause;
 use anabranch_sim::scenario::duration;
@@ -206,6 +206,10 @@ pub(super) fn refuse_bind(option: &str, transport: &Transport, error: &BindError
     let BindError::Socket { address, error } = error else { return fail(error) };
     let (ip, udp) = (address.ip(), address.port());
     match error.kind() {
+        ErrorKind::AddrNotAvailable if addresses(ip).is_ok_and(|own| own.contains(&ip)) => fail(format!(
+            "{option} {ip}: the system does not let this address be used now; `ip address` shows it as tentative, or as dadfailed if \
+             another host has it"
+        )),
         ErrorKind::AddrNotAvailable => refuse(format!("{option} {ip}: no interface of this host has it")),
         ErrorKind::AddrInUse => fail(format!(
             "--udp {udp}: another program has this port at {ip}; end it, or choose another port"
