@@ -240,7 +240,9 @@ fn read(arguments: &Arguments) -> Result<(Arc<Document>, Vec<Point>), u8> {
 fn set_or_varied(arguments: &Arguments) -> Result<(), u8> {
     let set = arguments.set.iter().filter_map(|edit| Some((edit.split_once('=')?.0.trim(), "--set")));
     let seed = arguments.seed.map(|_| ("seed", "--seed"));
-    let both = |(key, _): &(&str, &str)| arguments.vary.iter().any(|varied| varied.key == *key);
+    let both = |(keys, _): &(&str, &str)| {
+        arguments.vary.iter().any(|varied| grid::common_key(&varied.key, keys).is_some())
+    };
     match set.chain(seed).find(both) {
         Some((key, option)) => {
             Err(refuse(format!("--vary {key}: {option} gives this key a value too; leave one of them out")))

@@ -36,6 +36,11 @@ fn a_key_has_one_list_of_values_and_each_once() {
     let run = ["run", &loss, "--vary", "link.wifi.loss=1 %,2 %"];
     refused(&[&run[..], &["--vary", "link.wifi.loss=3 %"]].concat(), "two --vary name this key");
     refused(&[&run[..], &["--set", "link.wifi.loss=3 %"]].concat(), "--set gives this key a value too");
+    let together = "link.wifi.delay, link.wifi.loss=3 %";
+    refused(&[&run[..], &["--vary", together]].concat(), "two --vary name this key");
+    refused(&[&run[..], &["--set", together]].concat(), "--set gives this key a value too");
+    let both = ["run", &loss, "--vary", "link.wifi.loss,link.wifi.jitter=1 %", "--set", "link.wifi.loss=3 %"];
+    refused(&both, "--set gives this key a value too");
     refused(&["run", &loss, "--vary", "era=ns2,ns2"], "this value is listed twice");
     refused(&["run", &loss, "--vary", "era=ns2,\"ns2\""], "this value is listed twice");
     refused(&["run", &loss, "--vary", "seed=1,2", "--seed", "3"], "--seed gives this key a value too");

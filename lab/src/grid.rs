@@ -79,6 +79,17 @@ fn split_values(text: &str) -> Vec<String> {
     values.iter().map(|value| value.trim().to_owned()).collect()
 }
 
+/// A key that both name. Each is one key, or several with commas between that get the same value.
+pub fn common_key<'k>(some: &'k str, others: &str) -> Option<&'k str> {
+    some.split(',').map(str::trim).find(|key| others.split(',').any(|other| other.trim() == *key))
+}
+
+/// The first place at which a key stands in `lists` for the second time, and the key.
+pub(crate) fn repeated<'k>(lists: &[&'k str]) -> Option<(usize, &'k str)> {
+    let before = |place: usize| lists[..place].iter().find_map(|before| common_key(lists[place], before));
+    (0..lists.len()).find_map(|place| Some((place, before(place)?)))
+}
+
 /// One run of a grid.
 #[derive(Clone, Debug)]
 pub struct Point {
@@ -127,8 +138,8 @@ fn grid(document: &Arc<Document>, vary: &[Variation]) -> Result<Vec<Arc<Document
     for value in &first.values {
         let mut document = Document::clone(document);
         document.set("--vary", &format!("{}={value}", first.key))?;
-        if rest.iter().any(|other| other.key == first.key) {
-            let error = document.error(&first.key, "two --vary name this key");
+        if let Some(key) = rest.iter().find_map(|other| common_key(&other.key, &first.key)) {
+            let error = document.error(key, "two --vary name this key");
             return Err(error.hint("list all its values in one --vary"));
         }
         let read = document.get(&first.key).map_or_else(|| value.clone(), |read| read.to_string());

@@ -6,7 +6,7 @@ use super::claim_keys::KEYS;
 use super::conditions::{Condition, conditions};
 use super::crossing::Search;
 use super::pool::{self, PoolRow};
-use super::published::{Published, published};
+use super::published::{Published, errors_have_values, published};
 use super::read::{PaperError, edits, fill, named, over};
 use super::rows::{Row, Table};
 use super::text::{self, Fields, Unit, filled, strings};
@@ -262,6 +262,7 @@ fn case(at: &At<'_>, fields: &Fields, row: Option<&Row>, paper: &Paper) -> Resul
         texts.iter().map(|text| text::fill(text, fields).map_err(refuse)).collect()
     };
     let own = at.get("set").map_or(Ok(Vec::new()), |at| edits(&at).and_then(|set| fill_all(&at, &set)))?;
+    errors_have_values(at, &paper.references)?;
     let published = |reference: &Reference| published(at, &reference.name, fields, row);
     let case = Case {
         id: filled(&needed("id")?, fields)?,

@@ -6,7 +6,7 @@ use anabranch_proto::policy::Why;
 use anabranch_proto::{Time, Tsn};
 
 use super::Noted;
-use super::read::{Draft, fill};
+use super::read::{Draft, belongs, fill};
 use super::record::{Entry, EventKind, Quantity, Recording};
 use super::text::strings;
 use anabranch_sim::scenario::at::{At, Result};
@@ -356,14 +356,14 @@ pub(super) const EVENT_KEYS: &[Key<Draft<EventDraft>>] = &[
         name: "flow",
         takes: "name",
         default: Default::Text("the first"),
-        doc: "The flow of the sender.",
+        doc: "The flow of the sender; not for `drop` and `arrives`, which count the packets of all flows.",
         read: |draft, at| at.name().map(|flow| draft.of.flow = Some(flow)),
     },
     Key {
         name: "path",
         takes: "path",
         default: Default::Text("any"),
-        doc: "The path. A quantity of a path requires it.",
+        doc: "The path, for `sent` and `quantity`. A quantity of a path requires it.",
         read: |draft, at| at.string().map(|path| draft.of.path = Some(path.to_owned())),
     },
     Key {
@@ -393,9 +393,12 @@ pub(super) fn event(at: &At<'_>, marks: &[String]) -> Result<Event> {
         let kinds = "`drop`, `arrives`, `sent`, `timeout`, `acked` and `quantity`";
         return Err(at.error(format!("an event is one of {kinds}")));
     }
-    if let Some(key) = ["once", "dropped"].into_iter().find(|key| of.sent.is_none() && at.get(key).is_some())
-    {
-        return Err(at.error_below(key, "this is for chunks sent only").hint("it goes with `sent`"));
+    ["once", "dropped"].into_iter().try_for_each(|key| belongs(at, key, &["sent"]))?;
+    ["below", "above", "grows"].into_iter().try_for_each(|key| belongs(at, key, &["quantity"]))?;
+    belongs(at, "path", &["sent", "quantity"])?;
+    belongs(at, "flow", &["sent", "timeout", "acked", "quantity"])?;
+    if let (Some(_), Some(above)) = (at.get("below"), at.get("above")) {
+        return Err(above.error("`below` is given already").hint("give one of them"));
     }
     Ok(match (of.drop, of.arrives, of.sent, of.quantity) {
         (Some(link), ..) => Event::Drop(link),

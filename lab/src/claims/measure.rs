@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::mark::{self, Event, Moment, events};
-use super::read::{Draft, fill};
+use super::read::{Draft, belongs, fill};
 use super::record::{Quantity, Recording};
 use super::text::Unit;
 use super::{Measure, MeasureSource, Noted};
@@ -236,9 +236,10 @@ pub(super) fn measure(at: &At<'_>, marks: &[String]) -> Result<Measure> {
     if kinds.iter().filter(|given| **given).count() != 1 {
         return Err(at.error("a measure is one of `result`, `time`, `quantity` and `count`"));
     }
-    belongs(at, "since", "time")?;
-    ["unit", "minus", "per"].into_iter().try_for_each(|key| belongs(at, key, "result"))?;
-    ["at", "extreme", "flow", "path"].into_iter().try_for_each(|key| belongs(at, key, "quantity"))?;
+    belongs(at, "since", &["time"])?;
+    ["unit", "minus", "per"].into_iter().try_for_each(|key| belongs(at, key, &["result"]))?;
+    ["at", "extreme", "flow", "path"].into_iter().try_for_each(|key| belongs(at, key, &["quantity"]))?;
+    ["from", "to"].into_iter().try_for_each(|key| belongs(at, key, &["extreme", "count"]))?;
     let between = [of.from, of.to];
     let (unit, of) = match (of.result, of.mark, of.quantity, of.count) {
         (Some(entries), ..) => {
@@ -260,14 +261,4 @@ pub(super) fn measure(at: &At<'_>, marks: &[String]) -> Result<Measure> {
         _ => return Err(at.error("a measure is one of `result`, `time`, `quantity` and `count`")),
     };
     Ok(Measure { name, unit, of })
-}
-
-/// Rejects `key` if the key that it requires is missing.
-fn belongs(at: &At<'_>, key: &str, with: &str) -> Result<()> {
-    match at.get(key) {
-        Some(value) if at.get(with).is_none() => {
-            Err(value.error("this key has no effect here").hint(format!("it goes with `{with}`")))
-        }
-        _ => Ok(()),
-    }
 }

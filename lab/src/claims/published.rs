@@ -1,5 +1,6 @@
 //! Values of references: numbers, columns of a table, standard errors.
 
+use super::Reference;
 use super::rows::Row;
 use super::text::{Fields, filled};
 use anabranch_sim::scenario::at::{At, Result};
@@ -45,6 +46,26 @@ pub(super) fn published(at: &At<'_>, name: &str, fields: &Fields, row: Option<&R
         },
     };
     Ok(Published { values, error, sample: None })
+}
+
+/// Checks that the claim at `at` has a value of each reference whose standard error it states.
+pub(super) fn errors_have_values(at: &At<'_>, references: &[Reference]) -> Result<()> {
+    let Some(errors) = at.get("errors") else { return Ok(()) };
+    for entry in errors.entries()? {
+        let known = |reference: &Reference| reference.name == entry.key;
+        match errors.get(&entry.key) {
+            Some(error) if !references.iter().any(known) => {
+                let names = references.iter().map(|reference| reference.name.as_str());
+                return Err(error.unknown("reference", &entry.key, names));
+            }
+            Some(error) if at.get(&entry.key).is_none() => {
+                let message = format!("the claim has no `{}` whose standard error this could be", entry.key);
+                return Err(error.error(message));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// The published values at `at`; empty if a cell is empty.

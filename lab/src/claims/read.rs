@@ -9,7 +9,7 @@ use super::measure::measure;
 use super::text::strings;
 use super::{CurveFigure, ExchangeFigure, Experiment, Figure, MapFigure, Paper, Reference, Runs, Variant};
 use super::{figures, pictures};
-use crate::grid::Variation;
+use crate::grid::{Variation, repeated};
 use crate::models;
 use anabranch_sim::scenario::at::{At, Result};
 use anabranch_sim::scenario::error::did_you_mean;
@@ -386,7 +386,10 @@ pub(super) const EXPERIMENT_KEYS: &[Key<RunDraft>] = &[
         doc: "Edits as `--vary` takes them. Every combination is run with every seed, and all the runs are one sample: what a claim says of them can be limited by `where`.",
         read: |draft, at| {
             draft.vary = strings(at)?.into_iter().map(|text| over(at, text)).collect::<Result<_>>()?;
-            Ok(())
+            let keys: Vec<&str> = draft.vary.iter().map(|varied| varied.key.as_str()).collect();
+            repeated(&keys).map_or(Ok(()), |(_, key)| {
+                Err(at.error(format!("`{key}` is varied twice")).hint("list all its values in one string"))
+            })
         },
     },
     Key {
@@ -441,4 +444,17 @@ fn read_experiment(at: &At<'_>, folder: &Path) -> Result<std::result::Result<Exp
 /// Parses the variation in `text`, which stands at `at`.
 pub(super) fn over(at: &At<'_>, text: &str) -> Result<Variation> {
     text.parse().map_err(|error: crate::grid::BadVariation| at.error(error.to_string()))
+}
+
+/// Rejects `key` if the keys are missing of which it requires one.
+pub(super) fn belongs(at: &At<'_>, key: &str, with: &[&str]) -> Result<()> {
+    match at.get(key) {
+        Some(value) if with.iter().all(|with| at.get(with).is_none()) => {
+            let with: Vec<_> = with.iter().map(|with| format!("`{with}`")).collect();
+            Err(value
+                .error("this key has no effect here")
+                .hint(format!("it goes with {}", with.join(" or "))))
+        }
+        _ => Ok(()),
+    }
 }

@@ -168,3 +168,49 @@ fn arrivals_acknowledgements_and_growth_are_events() {
     let measure = Measure { name: String::new(), unit: Unit::Count, of };
     assert_eq!(measure.value(&serde_json::Value::Null, &recording, &found), Ok(Some(1.625)));
 }
+
+const SCENARIO: &str = "[[link]]\nname = 'l'\nbetween = ['a', 'b']\nrate = '1 Mbit/s'\n\
+                        [[flow]]\nname = 'f'\nfrom = 'a'\nto = 'b'\nsend = '1 kB'\n";
+
+const PAPER: &str = "title = 'A test'\ncitation = 'Nobody'\n[[variant]]\nname = 'today'\n\
+    [[experiment]]\nname = 'one'\nscenario = 'one.toml'\nvary = ['seed=1,2']\n\
+    [[mark]]\nname = 'loss'\nevent = { drop = 'l' }\n\
+    [[measure]]\nname = 'seconds'\nresult = 'flows.f.completion'\n\
+    [[measure]]\nname = 'lost'\ncount = { drop = 'l' }\n";
+
+const CLAIMS: &str = "[[claim]]\nid = 'one'\nsource = 'Section 1'\nform = 'value'\nexperiment = 'one'\nmeasure = 'seconds'\n\
+    at_least = 0\npaper = 1\nerrors = { paper = 0.1 }\n";
+
+/// What is said of a publication in which the first `before` is replaced; `None`: it is accepted.
+fn told(before: &str, after: &str) -> Option<String> {
+    let folder = tempfile::tempdir().expect("a directory");
+    assert!(PAPER.contains(before) || CLAIMS.contains(before), "{before}");
+    for (name, text) in [("one.toml", SCENARIO), ("paper.toml", PAPER), ("claims.toml", CLAIMS)] {
+        std::fs::write(folder.path().join(name), text.replacen(before, after, 1)).expect("the file");
+    }
+    Paper::open(folder.path()).err().map(|error| error.to_string())
+}
+
+#[test]
+fn keys_that_nothing_reads_are_refused() {
+    let cases = [
+        ("result = ", "from = 'loss'\nresult = ", "measure.seconds.from: this key has no effect here"),
+        ("count = { ", "count = { above = '1 B', ", "measure.lost.count.above: this key has no effect here"),
+        ("count = { ", "count = { flow = 'f', ", "it goes with `sent` or `timeout` or `acked` or `quantity`"),
+        ("event = { ", "event = { path = 'l', ", "mark.loss.event.path: this key has no effect here"),
+        ("event = { ", "event = { once = true, ", "mark.loss.event.once: this key has no effect here"),
+        (
+            "event = { drop = 'l' }",
+            "event = { quantity = 'cwnd', path = 'l', below = '1 kB', above = '2 kB' }",
+            "mark.loss.event.above: `below` is given already",
+        ),
+        ("['seed=1,2']", "['seed=1,2', 'link.l.delay,seed=3']", "`seed` is varied twice"),
+        ("{ paper = 0.1 }", "{ ns2 = 0.1 }", "the claim has no `ns2` whose standard error this could be"),
+        ("{ paper = 0.1 }", "{ papre = 0.1 }", "did you mean `paper`?"),
+    ];
+    assert_eq!(told("seconds", "seconds"), None);
+    for (before, after, part) in cases {
+        let told = told(before, after).unwrap_or_default();
+        assert!(told.contains(part), "{after}: {told}");
+    }
+}

@@ -17,6 +17,7 @@ use serde_json::Value;
 use super::{Axis, LEAST_SEEDS, MOST_RUNS, Measured, Sweep, SweepError};
 use crate::claims::fill;
 use crate::entry::{entry, missing, shape};
+use crate::grid::{common_key, repeated};
 
 /// A sweep as it is being read.
 #[derive(std::default::Default)]
@@ -48,10 +49,10 @@ const KEYS: &[Key<Draft>] = &[
         name: "vary",
         takes: "table",
         default: Default::Text("one cell"),
-        doc: "Keys of the scenario, each with an array of its values: `\"link.sat.loss\" = [\"1 %\", \"2 %\"]`. Every combination is a cell; the first key varies slowest. `\"link.wifi.loss, link.sat.loss\"` gives both the same value.",
+        doc: "Keys of the scenario, each with an array of its values: `\"link.sat.loss\" = [\"1 %\", \"2 %\"]`. Every combination is a cell; the first key varies slowest. `\"link.wifi.loss, link.sat.loss\"` gives both the same value. A key stands in one entry.",
         read: |draft, at| {
             draft.vary = axes(at)?.iter().map(|(key, values)| axis(key, values)).collect::<Result<_>>()?;
-            Ok(())
+            each_key_once(at, &draft.vary)
         },
     },
     Key {
@@ -174,7 +175,7 @@ pub(super) fn axes<'d>(at: &At<'d>) -> Result<Vec<(String, Vec<At<'d>>)>> {
 
 fn axis(key: &str, values: &[At<'_>]) -> Result<Axis> {
     let Some(first) = values.first() else { return Ok(Axis { key: key.to_owned(), values: Vec::new() }) };
-    if key == "seed" {
+    if common_key(key, "seed").is_some() {
         return Err(first.error("seeds are not varied").hint("`seeds` says how many there are"));
     }
     let mut seen = BTreeSet::new();
@@ -184,6 +185,15 @@ fn axis(key: &str, values: &[At<'_>]) -> Result<Axis> {
         }
     }
     Ok(Axis { key: key.to_owned(), values: values.iter().map(At::json).collect() })
+}
+
+/// A key is varied by one entry: of two, the later one alone would count.
+fn each_key_once(at: &At<'_>, vary: &[Axis]) -> Result<()> {
+    let keys: Vec<&str> = vary.iter().map(|axis| axis.key.as_str()).collect();
+    repeated(&keys).map_or(Ok(()), |(place, key)| {
+        let error = at.error_below(keys[place], format!("`{key}` is varied above already"));
+        Err(error.hint("list all values of a key in one array"))
+    })
 }
 
 fn measures(at: &At<'_>) -> Result<Vec<Measured>> {
