@@ -49,6 +49,11 @@ fn is_steady(flow: &Flow, sctp: &Sctp) -> bool {
 
 /// Why no message of a flow is abandoned although the flow says when. Whoever sets `partial_reliability = false` knows.
 fn keeps_all(point: &Point, flow: &Flow, sctp: &Sctp) -> Option<String> {
+    if matches!(sctp.reliability, Reliability::Priority(_)) {
+        let why = "no message is abandoned, because all messages of a flow have the same priority: a message gives way \
+                   to those of higher priority only; `lifetime` and `retransmissions` abandon messages";
+        return Some(why.to_owned());
+    }
     let unset = || point.document.get(&format!("flow.{}.sctp.partial_reliability", flow.name)).is_none();
     let in_vain =
         sctp.reliability != Reliability::Full && !sctp.config.extensions.partial_reliability && unset();

@@ -151,6 +151,10 @@ fn a_flow_that_abandons_nothing_although_it_says_when_is_told_of() {
     for known in ["partial_reliability = true", "partial_reliability = false"] {
         assert_eq!(run(known), "", "{known}");
     }
+    let given = text.lines().find(|line| line.starts_with("reliability")).expect("the scenario says when");
+    fs::write(&file, text.replace(given, "reliability = { priority = 5 }")).expect("the scenario");
+    let told = stderr(&anabranch(&["run", file.to_str().expect("UTF-8"), "--set", "stop=1 s"]));
+    assert!(told.contains("because all messages of a flow have the same priority"), "{told}");
 }
 
 /// The server has one address: both networks of the phone lead to it, and only one of them is used.
