@@ -114,7 +114,7 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         name: "message_size",
         takes: "size",
         default: Default::Text("what fits one packet"),
-        doc: "User data in a message. SCTP fragments a message that does not fit a packet; a datagram must fit. TCP and Multipath TCP have messages with `rate` alone.",
+        doc: "User data in a message. SCTP fragments a message that does not fit a packet; a datagram must fit. With TCP and Multipath TCP it counts only together with `rate`.",
         read: |draft, at| at.size32(1..=1 << 30).map(|size| draft.flow.message_size = Some(size)),
     },
     Key {
