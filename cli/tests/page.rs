@@ -141,8 +141,32 @@ fn a_timeout_holds_until_the_next() {
         let x = numbers(&named.unwrap_or_else(|| panic!("no {name}"))["x"]);
         [x[0], x[x.len() - 1]]
     };
-    let ([first, last], [_, windows]) = (ends(": RTO"), ends(": cwnd"));
+    let ([first, last], [_, windows]) = (ends(": RTO (far above)"), ends(": cwnd"));
     assert!(first < last && last == windows, "{first} to {last}, {windows}");
+}
+
+/// RTOs are hidden at first if all are far above the round trips, which else would lie on the axis.
+#[test]
+fn an_rto_far_above_the_round_trips_is_hidden() {
+    for (name, far) in [("one-path", true), ("cmt", true), ("headline", false), ("outage", false)] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (page, _) = report(directory.path(), &[&example(name)]);
+        let traces = traces(&page);
+        let of = |suffix: &str| {
+            let named =
+                move |trace: &&Value| trace["name"].as_str().is_some_and(|name| name.ends_with(suffix));
+            traces.iter().filter(named).map(|trace| numbers(&trace["y"])).collect::<Vec<_>>()
+        };
+        let (hidden, shown) = (of(": RTO (far above)"), of(": RTO"));
+        let (highest, rtos) = (of(": RTT, measured"), [&hidden[..], &shown[..]].concat());
+        let highest = highest.iter().flatten().fold(0.0_f64, |most, rtt| most.max(*rtt));
+        let lowest = rtos.iter().flatten().fold(f64::INFINITY, |least, rto| least.min(*rto));
+        assert_eq!((hidden.is_empty(), shown.is_empty()), (!far, far), "{name}");
+        assert_eq!(lowest > 2.0 * highest, far, "{name}: {lowest} and {highest}");
+        let legend = |trace: &&Value| trace["name"].as_str().is_some_and(|name| name.contains("RTO"));
+        let visible = if far { Value::from("legendonly") } else { Value::Null };
+        assert!(traces.iter().filter(legend).all(|trace| trace["visible"] == visible), "{name}");
+    }
 }
 
 /// The inside of a symbol is the reason for which a chunk is sent again, its border the path.

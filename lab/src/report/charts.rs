@@ -43,13 +43,7 @@ fn of_flow(flow: &FlowRecord, result: &RunResult) -> [Chart; 5] {
             let rates = path.rate.until((ended * 1e9) as u64);
             vec![("sent", Shape::Steps("solid"), Columns::of(rates.into_iter()))]
         }),
-        per_path(flow, "round-trip time and RTO", "s", |path| {
-            vec![
-                ("RTT, measured", Shape::Symbols("circle", 3), Columns::of(path.rtt.iter())),
-                ("smoothed RTT", Shape::Steps("solid"), Columns::of(path.held(&path.srtt))),
-                ("RTO", Shape::Steps("dot"), Columns::of(path.held(&path.rto))),
-            ]
-        }),
+        round_trips(flow),
         waiting(flow, ended),
     ]
 }
@@ -97,6 +91,32 @@ fn sequence(flow: &FlowRecord, counts_bytes: bool) -> Chart {
     chart
 }
 
+/// The RTOs are hidden where all are always far above the round trips: an RTO is at least one second by default, and beside it the others
+/// would lie on the axis.
+fn round_trips(flow: &FlowRecord) -> Chart {
+    let extents =
+        |of: fn(&PathRecord) -> Columns| flow.paths.iter().filter_map(move |(_, path)| of(path).extent());
+    let measured =
+        extents(|path| Columns::of(path.rtt.iter())).map(|[_, highest]| highest).fold(0.0, f64::max);
+    let far =
+        extents(|path| Columns::of(path.held(&path.rto))).all(|[lowest, _]| is_far_above(lowest, measured));
+    let rto = if far { "RTO (far above)" } else { "RTO" };
+    let mut chart = per_path(flow, "round-trip time and RTO", "s", |path| {
+        vec![
+            ("RTT, measured", Shape::Symbols("circle", 3), Columns::of(path.rtt.iter())),
+            ("smoothed RTT", Shape::Steps("solid"), Columns::of(path.held(&path.srtt))),
+            (rto, Shape::Steps("dot"), Columns::of(path.held(&path.rto))),
+        ]
+    });
+    chart.series.iter_mut().for_each(|series| series.hidden = far && series.name.ends_with(rto));
+    chart
+}
+
+/// Whether a line with this lowest value would press lines that reach up to `others` to the axis.
+fn is_far_above(lowest: f64, others: f64) -> bool {
+    others > 0.0 && lowest > 2.0 * others
+}
+
 /// The peer's window is hidden where it is always far above what is in flight: beside it, the other lines would lie on the axis.
 fn windows(flow: &FlowRecord) -> Chart {
     let mut used = 0.0_f64;
@@ -114,7 +134,7 @@ fn windows(flow: &FlowRecord) -> Chart {
     }
     for association in &flow.associations {
         let peer = Columns::of(association.peer_window.line(0));
-        let hidden = peer.extent().is_some_and(|[lowest, _]| used > 0.0 && lowest > 2.0 * used);
+        let hidden = peer.extent().is_some_and(|[lowest, _]| is_far_above(lowest, used));
         let name = association.named(if hidden { "peer's window (far above)" } else { "peer's window" });
         chart.series.push(Series { hidden, ..steps(name, NEUTRAL, "solid", peer) });
     }
