@@ -5,13 +5,31 @@ use std::sync::Arc;
 
 use anabranch_lab::grid::Point;
 use anabranch_proto::{ConfigWarning, Reliability};
-use anabranch_sim::scenario::{Flow, Sctp, Traffic};
+use anabranch_sim::scenario::{Amount, Flow, Sctp, Traffic};
 
 /// The warnings about these points, each once and with its place.
 pub(crate) fn about(points: &[Point]) -> BTreeSet<String> {
     let same_network = |a: &Point, b: &Point| Arc::ptr_eq(&a.document, &b.document);
     let networks = points.chunk_by(same_network).map(|points| &points[0]);
-    points.iter().flat_map(harmful).chain(networks.flat_map(single_paths)).collect()
+    let of_networks = networks.flat_map(|point| single_paths(point).chain(small_queues(point)));
+    points.iter().flat_map(harmful).chain(of_networks).collect()
+}
+
+/// The links of a point's scenario whose queue does not admit a full packet even if it is empty.
+fn small_queues(point: &Point) -> impl Iterator<Item = String> {
+    point.scenario.links.iter().filter_map(|link| {
+        let limits = link.queue.iter().filter_map(|queue| match queue.limit() {
+            Amount::Bytes(limit) => Some(limit),
+            Amount::Packets(_) => None,
+        });
+        let limit = limits.min().filter(|limit| *limit < u64::from(link.mtu))?;
+        let why = format!(
+            "packets of more than {limit} bytes are always dropped here, because the queue includes the packet that is being sent; the \
+             largest packet of the link has {} bytes (`mtu`)",
+            link.mtu
+        );
+        Some(point.document.error(&format!("link.{}.queue", link.name), why).to_string())
+    })
 }
 
 /// The flows of a point's scenario that use one link although there are several.

@@ -197,6 +197,26 @@ fn a_link_that_no_path_uses_is_mentioned() {
     assert!(!stderr(&all).contains("one path"), "{}", stderr(&all));
 }
 
+/// A queue that is smaller than a packet drops it even if it is empty.
+#[test]
+fn a_queue_smaller_than_a_packet_is_mentioned() {
+    let scenario = format!("{ROOT}/scenarios/one-path.toml");
+    let told = |queue: &str, mtu: &str| {
+        let [queue, mtu] = [format!("link.wire.queue={queue}"), format!("link.wire.mtu={mtu}")];
+        stderr(&anabranch(&["run", &scenario, "--set", "stop=1 s", "--set", &queue, "--set", &mtu]))
+    };
+    for small in ["1499 B", "['30 packets', '1499 B']", "{ codel = { limit = '1499 B' } }"] {
+        assert!(
+            told(small, "1500 B").contains("packets of more than 1499 bytes are always dropped here"),
+            "{small}"
+        );
+    }
+    for large in ["1500 B", "1 packet"] {
+        assert_eq!(told(large, "1500 B"), "", "{large}");
+    }
+    assert_eq!(told("1499 B", "1499 B"), "");
+}
+
 #[test]
 fn a_file_that_is_missing_is_looked_for_beside_it() {
     let missing = format!("{ROOT}/scenarios/one_path.tom");
