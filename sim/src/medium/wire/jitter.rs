@@ -17,8 +17,8 @@ use crate::transport::Frame;
 #[derive(Debug)]
 pub(crate) struct Jitter {
     draws: Draws,
-    /// Nanoseconds: draws are uniform from zero to this.
-    pub(super) most: u64,
+    /// Nanoseconds: draws are uniform from zero to this. Each holds for packets that leave after its time, until the next.
+    most: Vec<(Time, u64)>,
     pub(super) reorder: bool,
     /// Packets held, by arrival and turn.
     held: BTreeMap<(Time, Turn), Carried>,
@@ -27,12 +27,24 @@ pub(crate) struct Jitter {
 impl Jitter {
     /// Up to `most` nanoseconds; `stream` names the draws.
     pub(crate) fn new(root: u64, stream: &str, most: u64, reorder: bool) -> Self {
-        Jitter { draws: Draws::new(root, stream), most, reorder, held: BTreeMap::new() }
+        Jitter {
+            draws: Draws::new(root, stream),
+            most: vec![(Time::ZERO, most)],
+            reorder,
+            held: BTreeMap::new(),
+        }
     }
 
-    /// How many nanoseconds later the n-th packet offered arrives.
-    pub(super) fn draw(&mut self, offered: u64) -> u64 {
-        ((u128::from(self.draws.nth(offered)) * (u128::from(self.most) + 1)) >> 53) as u64
+    /// Packets that leave after `now` are delayed up to `most` nanoseconds.
+    pub(super) fn change(&mut self, now: Time, most: u64) {
+        self.most.push((now, most));
+    }
+
+    /// How many nanoseconds later the n-th packet offered arrives, which leaves at `departure`.
+    pub(super) fn draw(&mut self, offered: u64, departure: Time) -> u64 {
+        let place = self.most.partition_point(|(since, _)| *since < departure);
+        let most = self.most[place.saturating_sub(1)].1;
+        ((u128::from(self.draws.nth(offered)) * (u128::from(most) + 1)) >> 53) as u64
     }
 
     /// Holds a packet that would arrive now; gives it back if it arrives indeed.
@@ -40,7 +52,7 @@ impl Jitter {
         if !self.reorder {
             return Some(carried);
         }
-        carried.transit.arrival = later(now, self.draw(carried.offered));
+        carried.transit.arrival = later(now, self.draw(carried.offered, carried.transit.departure));
         if carried.transit.arrival == now {
             return Some(carried);
         }

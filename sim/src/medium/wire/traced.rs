@@ -97,6 +97,13 @@ impl Traced {
         Time::from_nanos(departure - self.offset)
     }
 
+    /// The packets that were to leave later are gone, so that other packets can have their opportunities.
+    pub(crate) fn free(&mut self) {
+        if let Service::Opportunities { next, left, .. } = &mut self.service {
+            (*next, *left) = (0, OPPORTUNITY);
+        }
+    }
+
     /// What cannot be used before `start` any more is lost.
     fn skip_to(&mut self, start: Time) {
         let Service::Opportunities { trace, next, left } = &mut self.service else { return };

@@ -39,7 +39,7 @@ impl Direction {
         self.delay = alteration.delay.unwrap_or(self.delay);
         self.mtu = alteration.mtu.unwrap_or(self.mtu);
         if let (Some(most), Some(jitter)) = (alteration.jitter, &mut self.jitter) {
-            jitter.most = most;
+            jitter.change(now, most);
         }
         if let Some((loss, hops)) = &alteration.loss {
             self.losses.change(loss, hops);
@@ -49,7 +49,7 @@ impl Direction {
             self.queue.limit(limit);
             self.manage(now, management);
         }
-        if alteration.rate.is_some() || alteration.delay.is_some() {
+        if alteration.rate.is_some() || alteration.delay.is_some() || alteration.jitter.is_some() {
             self.reschedule(now);
         }
         self.up = alteration.up.unwrap_or(self.up);
@@ -57,7 +57,7 @@ impl Direction {
         if self.up { Vec::new() } else { self.lose_all(now) }
     }
 
-    /// Computes the departures of all packets in the queue again after a change of rate or delay. The packet that is being sent
+    /// Computes the departures of all packets in the queue again after a change of rate, delay or jitter. The packet that is being sent
     /// keeps its departure.
     fn reschedule(&mut self, now: Time) {
         self.last_sending = (0, 0);
@@ -100,6 +100,7 @@ impl Direction {
         self.left = 0;
         self.leaves = Time::NEVER;
         self.last = (self.last.0.min(now), self.last.1.min(now));
+        self.traced.iter_mut().for_each(|traced| traced.free());
         let late = self.jitter.as_deref_mut().map(Jitter::take).unwrap_or_default();
         let lost: Vec<_> = late.into_iter().chain(self.fifo.drain(..)).collect();
         self.counters.down += lost.len() as u64;

@@ -506,7 +506,9 @@ impl Direction {
         let traced = self.traced.as_ref().and_then(|traced| traced.delay(departure));
         let delay = traced.unwrap_or(self.delay);
         match self.jitter.as_deref_mut() {
-            Some(jitter) if !jitter.reorder => later(departure, delay.saturating_add(jitter.draw(offered))),
+            Some(jitter) if !jitter.reorder => {
+                later(departure, delay.saturating_add(jitter.draw(offered, departure)))
+            }
             _ => later(departure, delay),
         }
     }

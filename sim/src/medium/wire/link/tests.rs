@@ -1,4 +1,8 @@
+use std::sync::Arc;
+use std::time::Duration;
+
 use super::*;
+use crate::scenario::Trace;
 use crate::tests::frame;
 
 const MS: u64 = 1_000_000;
@@ -104,4 +108,48 @@ fn down_loses_what_is_on_it_and_what_comes() {
     link.alter(ms(3), Alteration { up: Some(true), ..Alteration::default() });
     assert_eq!(offer(&mut link, ms(3), 125), None);
     assert_eq!(arrivals(&mut link), [14]);
+}
+
+/// Of three packets one has left and one is being sent when the jitter changes: the old jitter is for the first, the new one for the others.
+#[test]
+fn new_jitter_is_for_the_packets_that_leave_later() {
+    for (before, after) in [(0, 5 * MS), (5 * MS, 0)] {
+        for reorder in [false, true] {
+            let jitter = |most| Jitter::new(1, "x", most, reorder);
+            let mut link = link(Queue::Packets(9)).jittering(Some(jitter(before)));
+            (0..3).for_each(|_| assert_eq!(offer(&mut link, ms(0), 125), None));
+            let altered = Time::from_nanos(MS * 3 / 2);
+            link.alter(altered, Alteration { jitter: Some(after), ..Alteration::default() });
+            let drawn = |number: u64, most| later(ms(10 + number), jitter(most).draw(number, ms(number)));
+            let mut expected = vec![drawn(1, before), drawn(2, after), drawn(3, after)];
+            if reorder {
+                expected.sort();
+            } else {
+                (1..3).for_each(|n| expected[n] = expected[n].max(expected[n - 1]));
+            }
+            assert_eq!(arrivals_of_packets(&mut link), expected, "{before} {after} {reorder}");
+        }
+    }
+}
+
+/// The times at which packets arrive.
+fn arrivals_of_packets(link: &mut Direction) -> Vec<Time> {
+    let mut times = Vec::new();
+    while let Some((time, turn)) = link.head() {
+        times.extend(link.deliver(time, turn).map(|_| time));
+    }
+    times
+}
+
+/// Packets that are lost when the link goes down leave their delivery opportunities to those that come later.
+#[test]
+fn lost_packets_keep_no_opportunities() {
+    let trace = Arc::new(Trace::Opportunities((1..=100).collect()));
+    let mut link = link(Queue::Packets(99)).traced(Some(Traced::new(&trace, Duration::ZERO)));
+    (0..50).for_each(|_| assert_eq!(offer(&mut link, ms(0), 1500), None));
+    for (at, up) in [(3, false), (5, true)] {
+        link.alter(ms(at), Alteration { up: Some(up), ..Alteration::default() });
+    }
+    (0..2).for_each(|_| assert_eq!(offer(&mut link, ms(6), 1500), None));
+    assert_eq!(arrivals(&mut link), [16, 17]);
 }
