@@ -27,7 +27,7 @@ pub(super) fn run(program: &Program, options: &Options) -> Verdict {
         Err(why) => return ParseError::new(1, why).verdict(),
     };
     world.drain();
-    let mut run = Run { world, tolerance, lax: options.lax, due: Time::ZERO };
+    let mut run = Run { world, tolerance, lax: options.lax, due: Time::ZERO, stated: Time::ZERO };
     for event in &program.events {
         if let Err(fault) = run.event(event) {
             return run.verdict(event, fault);
@@ -48,6 +48,8 @@ struct Run {
     lax: bool,
     /// When the previous event was due.
     due: Time,
+    /// When the previous event is, as the script states it; after a `*` or a range, when its packet was sent.
+    stated: Time,
 }
 
 /// Why an event failed.
@@ -100,6 +102,7 @@ impl Run {
             EventTime::Between(from, to) => Some((self.moment(from)?, self.moment(to)?)),
             EventTime::Any => None,
         };
+        let stated = self.stated(event.when)?;
         let before = self.due;
         let due = window.map_or(self.world.now, |window| window.0);
         let done = match &event.action {
@@ -110,7 +113,28 @@ impl Run {
             }
         };
         self.due = if window.is_some() { due } else { self.world.now };
+        self.stated = if matches!(event.when, EventTime::At(_)) { stated } else { self.world.now };
         done
+    }
+
+    /// The earliest time of an event that the script states. It cannot lie before that of the event above it.
+    fn stated(&self, when: EventTime) -> Result<Time, Fault> {
+        let stated = match when {
+            EventTime::At(Moment::Absolute(at)) | EventTime::Between(Moment::Absolute(at), _) => {
+                Time::from_nanos(at)
+            }
+            EventTime::At(Moment::Relative(after)) => {
+                Time::from_nanos(self.stated.as_nanos().saturating_add(after))
+            }
+            EventTime::Between(Moment::Relative(_), _) | EventTime::Any => self.stated,
+        };
+        if stated.as_nanos().saturating_add(self.tolerance.least) < self.stated.as_nanos() {
+            let (stated, before) = (seconds(stated), seconds(self.stated));
+            return Err(Fault::Wrong(format!(
+                "the time {stated} lies before that of the event above it, {before}"
+            )));
+        }
+        Ok(stated)
     }
 
     fn act(&mut self, action: &Action) -> Result<(), Fault> {

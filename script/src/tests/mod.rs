@@ -202,6 +202,21 @@ fn numbers_are_translated_across_the_wrap() {
     }
 }
 
+/// A time cannot lie before that of the event above it, whether this was stated or is that of a packet. The tolerance counts.
+#[test]
+fn times_do_not_go_back() {
+    let back = |rest: &str| match verdict(&up(rest)) {
+        Verdict::Error(error) => error.message.contains("lies before"),
+        other => panic!("{other:?}"),
+    };
+    assert!(back("+0.2 state(4) = ESTABLISHED\n0.1 state(4) = ESTABLISHED"));
+    assert!(back(&format!("{ASK}* {}0.05 state(4) = ESTABLISHED", &ANSWER[4..])));
+    assert!(back(&format!("{ASK}+0.0~+0.5 {}0.05 state(4) = ESTABLISHED", &ANSWER[4..])));
+    assert!(back("+0.2 state(4) = ESTABLISHED\n0.1~0.3 > sctp: COOKIE_ACK[flgs=0]"));
+    passes(&up("+0.2 state(4) = ESTABLISHED\n0.2 state(4) = ESTABLISHED\n0.3 state(4) = ESTABLISHED"));
+    passes(&up(&format!("{ASK}* {}0.097 state(4) = ESTABLISHED", &ANSWER[4..])));
+}
+
 #[test]
 fn the_cookie_comes_back_byte_for_byte() {
     // The same cookie again is answered; none before an INIT ACK has brought one.
