@@ -2,10 +2,10 @@
 
 use std::process::Command;
 
-use anabranch_proto::Policies;
+use anabranch_proto::{Duration, Policies, Time};
 use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::{Document, ScenarioError};
-use anabranch_sim::trace::{DropCause, Names, Observer, Record};
+use anabranch_sim::trace::{DropCause, Names, Observer, QueueRecord, Record, Wants};
 use anabranch_sim::{RunOptions, run};
 
 fn read(text: &str, edits: &[String]) -> Result<anabranch_sim::scenario::Scenario, ScenarioError> {
@@ -125,7 +125,7 @@ struct Drops(Vec<u64>);
 impl Observer for Drops {
     fn begin(&mut self, _: &Names) {}
 
-    fn record(&mut self, at: anabranch_proto::Time, record: &Record<'_>) {
+    fn record(&mut self, at: Time, record: &Record<'_>) {
         if let Record::Dropped { cause: DropCause::Queue, .. } = record {
             self.0.push(at.as_nanos());
         }
@@ -188,6 +188,51 @@ rate = '100 kbit/s'
             carried >= arrived && carried - arrived <= 12,
             "{queue}: {carried} carried, {arrived} arrived"
         );
+    }
+}
+
+/// Keeps the length of the queue of the forward direction.
+#[derive(Default)]
+struct Lengths {
+    order: bool,
+    seen: Vec<(Time, u32)>,
+}
+
+impl Observer for Lengths {
+    fn begin(&mut self, _: &Names) {}
+
+    fn record(&mut self, at: Time, record: &Record<'_>) {
+        if let Record::Queued { link: 1, queue, .. } | Record::Departed { link: 1, queue } = record {
+            self.seen.push((at, queue.packets));
+        }
+    }
+
+    fn queue(&mut self, record: &QueueRecord<'_>) {
+        record
+            .each(|change| self.seen.extend((change.link == 1).then_some((change.at, change.queue.packets))));
+    }
+
+    fn wants(&self) -> Wants {
+        Wants { order: self.order, ..Wants::UNORDERED }
+    }
+}
+
+/// Until the outage packets wait; from its beginning on none does.
+#[test]
+fn the_queue_of_a_link_that_is_down_is_empty() {
+    let text = CONSTANT.replace("rate = '944 kbit/s'", "rate = '2 Mbit/s'");
+    for (queue, order) in
+        [("40 packets", false), ("40 packets", true), ("{ codel = { limit = '40 packets' } }", true)]
+    {
+        let mut lengths = Lengths { order, ..Lengths::default() };
+        let edits = [format!("link.l.queue={queue}"), "link.l.down=[['5001 ms', '6001 ms']]".to_owned()];
+        result(&text, &edits, Some(&mut lengths));
+        let [begin, end] = [5001, 6001].map(|at| Time::ZERO + Duration::from_millis(at));
+        let place = lengths.seen.partition_point(|(at, _)| *at < begin);
+        let [(_, before), (at, during), (next, _)] = lengths.seen[place - 1..place + 2] else {
+            panic!("{place}")
+        };
+        assert!(before > 10 && (at, during) == (begin, 0) && next >= end, "{before} {during}");
     }
 }
 

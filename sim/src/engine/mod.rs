@@ -511,11 +511,15 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
                 outages.switch(now, link, up, &self.flows, &self.routes);
             }
             self.show_departures(link, now);
+            let waited = self.links[link].queue().packets();
             let lost = self.links[link].alter(now, alteration);
             self.drop_all(link);
             for carried in lost {
                 self.show_drop(link, carried.offered, DropCause::Down, &carried.frame);
                 self.drop(carried.frame);
+            }
+            if self.links[link].queue().packets() < waited {
+                self.show_emptied(link);
             }
             self.await_head(link);
         }

@@ -194,6 +194,14 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
         }
     }
 
+    /// A link has gone down, and nothing waits before it any more.
+    #[cold]
+    pub(super) fn show_emptied(&mut self, link: usize) {
+        if let Some(observed) = self.observed.as_mut().filter(|observed| observed.shows_departures(link)) {
+            observed.departed(self.now, link, self.links[link].queue(), None);
+        }
+    }
+
     /// Shows the packets that have left any queue by now, in order of time with all other records, or link by link.
     #[cold]
     pub(super) fn show_all_departures(&mut self) {

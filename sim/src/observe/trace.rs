@@ -211,11 +211,11 @@ pub enum Record<'a> {
         /// The packet.
         packet: PacketView<'a>,
     },
-    /// The transmission of a packet ends: it has left the queue.
+    /// The transmission of a packet ends: it has left the queue. Or the link has gone down: all packets have left it.
     Departed {
         /// The link direction.
         link: usize,
-        /// The queue, without the packet.
+        /// The queue, without what has left it.
         queue: QueueLength,
     },
     /// A packet is dropped: when it is offered, or later, when its link goes down or its radio gives up.

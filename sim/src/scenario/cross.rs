@@ -54,7 +54,7 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         name: "load",
         takes: "rate",
         default: Default::Required,
-        doc: "The load that all sources of this table offer in each direction: the mean over on and off times, IP headers included.",
+        doc: "The load that all sources of this table offer in each direction: the mean over on and off times, IP headers included. It is higher if bursts are so short that rounding makes them longer (`on`); `load` in the results says what was offered.",
         read: |draft, at| at.rate().map(|load| draft.traffic.load = load),
     },
     Key {
