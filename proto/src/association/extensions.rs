@@ -65,6 +65,12 @@ impl Association {
             Chunk::IForwardTsn(forward) if agreed.interleaving && agreed.partial_reliability => {
                 self.interleaved_forward(&forward, arrival, now);
             }
+            //= rfc8260#section-2.3.1
+            Chunk::IForwardTsn(_)
+                if self.config.extensions.interleaving && self.config.extensions.partial_reliability =>
+            {
+                self.wrong_kind(now);
+            }
             Chunk::IData(data) if agreed.interleaving => self.idata(data, came.path, arrival, now),
             //= rfc8260#section-2.2.3
             Chunk::IData(_) if self.config.extensions.interleaving => self.wrong_kind(now),

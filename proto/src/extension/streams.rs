@@ -561,15 +561,22 @@ fn fits(streams: &[u16], room: u32) -> bool {
     padded(ReConfig { params: vec![Param::OutgoingReset(reset)] }.size()) <= room as usize
 }
 
-/// The combinations of parameters that this section allows.
+/// Whether this section allows these parameters together. It does not say in which order they stand.
 //= rfc6525#section-3.1
 fn allowed(params: &[Param]) -> bool {
     use Param::*;
-    matches!(
-        params,
-        [OutgoingReset(_) | IncomingReset(_) | TsnReset(_) | AddOutgoing(_) | AddIncoming(_) | Response(_)]
-            | [OutgoingReset(_), IncomingReset(_)]
-            | [AddOutgoing(_), AddIncoming(_)]
-            | [Response(_), OutgoingReset(_) | Response(_)]
-    )
+    match params {
+        [
+            OutgoingReset(_) | IncomingReset(_) | TsnReset(_) | AddOutgoing(_) | AddIncoming(_) | Response(_),
+        ] => true,
+        [one, other] => [(one, other), (other, one)].into_iter().any(|pair| {
+            matches!(
+                pair,
+                (OutgoingReset(_), IncomingReset(_))
+                    | (AddOutgoing(_), AddIncoming(_))
+                    | (Response(_), OutgoingReset(_) | Response(_))
+            )
+        }),
+        _ => false,
+    }
 }
