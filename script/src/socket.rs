@@ -175,7 +175,7 @@ impl World {
     pub(super) fn call(&mut self, call: &Call) -> Outcome {
         let arguments = &call.arguments;
         match call.name.as_str() {
-            "socket" => self.socket(&call.result),
+            "socket" => self.socket(arguments, &call.result),
             "bind" => self.bind(arguments),
             "listen" => self.listen(arguments),
             "connect" | "sctp_connectx" => self.connect(arguments),
@@ -244,7 +244,14 @@ impl World {
         done(label)
     }
 
-    fn socket(&mut self, result: &Expr) -> Outcome {
+    fn socket(&mut self, arguments: &[Expr], result: &Expr) -> Outcome {
+        for (argument, known) in arguments.iter().skip(1).zip(["SOCK_STREAM", "IPPROTO_SCTP"]) {
+            if let Expr::Word(word) = argument
+                && word != known
+            {
+                return Err(CallFault::Unsupported(format!("a socket of {word}")));
+            }
+        }
         let config = self.sockets.defaults.clone();
         let handle = Handle {
             what: SocketState::Fresh,

@@ -315,6 +315,8 @@ fn what_the_stack_has_not_is_skipped() {
         "+0.0 ...1.0 read(4, ..., 10) = 10",
         "+0.0 `ip route add 10.0.0.0/8 dev lo`",
         "+0.0 sctp_peeloff(4, 1) = 5",
+        "+0.0 socket(..., SOCK_SEQPACKET, IPPROTO_SCTP) = 5",
+        "+0.0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 5",
         "+0.0 setsockopt(4, IPPROTO_SCTP, SCTP_AUTH_CHUNK, {sauth_chunk=1}, 1) = 0",
     ] {
         assert!(matches!(verdict(&up(what)), Verdict::Skip(_)), "{what}: {:?}", verdict(&up(what)));
