@@ -108,8 +108,12 @@ impl Standard {
     //= rfc9260#section-7.2.1
     pub(super) fn may_grow(&self, acked: &Acked) -> bool {
         let moved = acked.advanced || self.rules.growth == Growth::OnAck;
-        let barred = acked.recovery && self.rules.recovery_growth == RecoveryGrowth::Barred;
-        moved && !barred && acked.all() > 0 && self.is_full(acked)
+        moved && !self.is_barred(acked) && acked.all() > 0 && self.is_full(acked)
+    }
+
+    /// Whether Fast Recovery keeps the window as it is.
+    fn is_barred(&self, acked: &Acked) -> bool {
+        acked.recovery && self.rules.recovery_growth == RecoveryGrowth::Barred
     }
 
     /// Counts bytes towards the next step of congestion avoidance.
@@ -134,7 +138,10 @@ impl Standard {
         if self.is_in_slow_start() {
             self.window += if grows { grown(acked.all().min(self.unit)) } else { 0 };
         } else {
-            self.count(acked);
+            // In the recovery that cut the window to ssthresh nothing counts, in whichever phase the window is there.
+            if self.window > self.ssthresh || !self.is_barred(acked) {
+                self.count(acked);
+            }
             if grows && self.partial_bytes_acked >= self.window {
                 self.partial_bytes_acked -= self.window;
                 self.window += grown(self.unit);
@@ -294,6 +301,15 @@ mod tests {
         let mut ns2 = new(Rules::NS2, 4380, u64::MAX);
         ns2.idle(1);
         assert_eq!(ns2.window, 5872, "the literal formula does");
+    }
+
+    #[test]
+    fn what_is_acknowledged_in_fast_recovery_does_not_count_at_ssthresh() {
+        for at_threshold in [AtThreshold::SlowStart, AtThreshold::Avoidance] {
+            let mut w = Standard { at_threshold, ..new(Rules::RFC9260, 8808, 8808) };
+            w.acked(&Acked { recovery: true, flight: 8808, ..ack(8808, 8808) }, &[]);
+            assert_eq!((w.window, w.partial_bytes_acked), (8808, 0));
+        }
     }
 
     #[test]
