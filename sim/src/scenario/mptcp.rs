@@ -98,7 +98,7 @@ const KEYS: &[Key<Mptcp>] = &[
     Key {
         name: "primary",
         takes: "path",
-        default: Unless::Text("by the sender's first address"),
+        default: Unless::Text("the first by the names of the sender's links"),
         doc: "The path on which the connection begins, by the name of the sender's first link (`\"wifi\"`); if two paths share it, `\"first/last\"`.",
         read: |mptcp, at| at.string().map(|path| mptcp.primary = Some(path.to_owned())),
     },

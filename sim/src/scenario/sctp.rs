@@ -42,7 +42,7 @@ pub(super) const KEYS: &[Key<Parameters>] = &[
     Key {
         name: "primary",
         takes: "path",
-        default: Default::Text("by the sender's first address"),
+        default: Default::Text("the first by the names of the sender's links"),
         doc: "The primary path, by the name of the sender's first link (`\"wifi\"`); if two paths share it, `\"first/last\"`.",
         read: |sctp, at| at.string().map(|path| sctp.primary = Some(path.to_owned())),
     },
