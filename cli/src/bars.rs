@@ -54,7 +54,7 @@ fn panel(bars: &Bars, outcomes: &[Outcome]) -> Panel {
     let names = bars.groups.iter().enumerate().map(|(n, name)| (name.clone(), n as f64 + 1.0));
     Panel {
         title: bars.title.clone(),
-        axes: [String::new(), if unit.is_empty() { Outcome::axis(outcomes, "") } else { unit.to_owned() }],
+        axes: [String::new(), Outcome::axis(outcomes, unit)],
         ranges: [(0.5, bars.groups.len() as f64 + 0.5), (0.0, most)],
         series,
         marks: names.collect(),

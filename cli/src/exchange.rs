@@ -16,6 +16,9 @@ pub(crate) fn drawn(paper: &Paper, figure: &ExchangeFigure) -> Result<PaperFigur
         Ok(Exchange::new(Between::new(figure.between), &[(flow.name.clone(), ends)]))
     });
     let runs = runs.map_err(|error| refuse_plan(&error))?;
+    if runs.iter().any(|(_, exchange)| exchange.is_empty()) {
+        return Err(refuse_plan(&figure.nothing_between(paper)));
+    }
     let charts: Vec<(String, &Exchange)> =
         runs.iter().map(|(heading, exchange)| (format!("{}: {heading}", figure.title), exchange)).collect();
     let svg = stacked(&charts).map_err(|error| fail(format!("cannot draw: {error}")))?;

@@ -82,7 +82,7 @@ fn own(outcome: &Outcome) -> String {
     let value = shown(outcome, outcome.values.iter().map(|value| Some(*value)));
     match outcome.samples.as_slice() {
         // Half of the 95 % interval of the mean.
-        [sample] if sample.n > 1 => {
+        [sample] if sample.n > 1 && outcome.is_known() => {
             format!("{value} ± {}", shown(outcome, [Some(sample.ci95)].into_iter()))
         }
         _ => value,
@@ -97,6 +97,7 @@ fn first(outcome: &Outcome) -> String {
 
 fn verdict(outcome: &Outcome) -> &'static str {
     match (outcome.holds, outcome.expected) {
+        (false, false) if !outcome.is_known() => "HAS NO VALUE",
         (true, true) => "holds",
         (false, false) => "does not, as expected",
         (false, true) => "DOES NOT HOLD",

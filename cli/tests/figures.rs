@@ -163,7 +163,7 @@ fn bars_show_means_of_seeds() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(std::fs::read_to_string(out("kept")).unwrap(), kept);
     let svg = std::fs::read_to_string(out("rates.svg")).unwrap();
-    for text in ["1 Mbit/s", "2 Mbit/s", "whole", "half"] {
+    for text in ["1 Mbit/s", "2 Mbit/s", "whole", "half", "completion, s"] {
         assert!(svg.lines().any(|line| line.trim() == text), "{text} is not in the figure");
     }
 }
@@ -184,6 +184,72 @@ fn orders_are_charts() {
     assert_eq!(csv.lines().count(), 7, "{csv}");
     assert!(drawn.join("rates.svg").is_file(), "bars are drawn too");
 }
+
+/// A figure of a link, a path or a flow that is not there would show nothing; one of endless times would never be drawn.
+#[test]
+fn a_figure_of_nothing_is_refused() {
+    let wrong: [(&str, &str, &[&str]); 9] = [
+        ("link = 'l'", "link = 'm'", &["paper.toml:26", "figure.w.link", "no link or channel `m`"]),
+        ("path = 'l'", "path = 'm'", &["paper.toml:28", "figure.w.path", "no path `m`"]),
+        ("flow = 'f'", "flow = 'g'", &["paper.toml:29", "figure.w.flow", "no flow `g`"]),
+        ("from = '1 s'", "from = '9 s'", &["paper.toml:32", "figure.w.after", "ends before it begins"]),
+        (
+            "quantity = 'cwnd'\npath = 'l'",
+            "throughput = '1 ns'",
+            &["figure.w.throughput", "1000000000 intervals"],
+        ),
+        ("to = '2 s'", "to = '9 s'\nflow = 'g'", &["exchange.w.flow", "no such flow"]),
+        ("from = '0 s'\nto = '2 s'", "from = '50 s'\nto = '51 s'", &["exchange.w.from", "no packet"]),
+        ("1\n2\n", "", &["bars.rates.rows", "there is no row"]),
+        (
+            "[[bars.series]]\nname = 'whole'\n[[bars.series]]\nname = 'half'\nset = ['flow.f.send=50 kB']\n",
+            "series = []\n",
+            &["bars.rates.series", "one series at least"],
+        ),
+    ];
+    for (before, after, said) in wrong {
+        let folder = paper_with_bars();
+        let place = |name: &str| folder.path().join(name);
+        let more = if said[0].starts_with("exchange") { EXCHANGE } else { WINDOW };
+        let text = BARS.replacen("[[bars]]", &format!("{more}[[bars]]"), 1).replacen(before, after, 1);
+        std::fs::write(place("paper.toml"), text).unwrap();
+        std::fs::write(place("rates.csv"), "rate\n1\n2\n".replace(before, after)).unwrap();
+        let [paper, file] = [folder.path().to_owned(), place("w.svg")].map(|path| path.display().to_string());
+        let output = anabranch(&["reproduce", &paper, "--figure", &file]);
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{after}: {message}");
+        said.iter().for_each(|part| assert!(message.contains(part), "{after}: {part} is not in {message}"));
+        assert!(!place("w.svg").exists(), "{after}");
+    }
+}
+
+const WINDOW: &str = "\
+[[mark]]
+name = 'start'
+event = { sent = 'any' }
+[[figure]]
+name = 'w'
+title = 'window'
+experiment = 'plain'
+over = 'seed=1,2'
+link = 'l'
+quantity = 'cwnd'
+path = 'l'
+flow = 'f'
+since = 'start'
+from = '1 s'
+after = '2 s'
+";
+
+const EXCHANGE: &str = "\
+[[exchange]]
+name = 'w'
+title = 'packets'
+experiment = 'plain'
+over = 'seed=1,2'
+from = '0 s'
+to = '2 s'
+";
 
 const ORDERS: &str = "\
 [[claim]]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use serde_json::Value;
-use support::{anabranch, stderr};
+use support::{anabranch, command, stderr};
 use tempfile::TempDir;
 
 fn publication() -> String {
@@ -353,6 +353,39 @@ const WRONG: &[Wrong] = &[
         "rows = \"table.csv\"\nonly = { rate = [\"7\"] }",
         &["claims.toml:7", "claim.1.only", "no row has `7`"],
     ),
+    (
+        "claims",
+        "rows = \"table.csv\"",
+        "rows = \"table.csv\"\nonly = { rate = [] }",
+        &["claims.toml:7", "claim.1.only", "no row is left"],
+    ),
+    (
+        "claims",
+        "rows = \"table.csv\"",
+        "rows = \"table.csv\"\neach = { policy = [] }",
+        &["claims.toml:7", "claim.1.each", "`policy` has no value"],
+    ),
+    ("table", "10000000,0.95,\n5000000,1.8,-\n", "", &["claims.toml:6", "claim.1.rows", "no row is left"]),
+    ("claims", "at_least = 1\n", "at_most = inf\n", &["claims.toml:17", "claim.2.at_most", "finite"]),
+    ("claims", "at_least = 1\n", "at_least = 1\nat_most = 0\n", &["claims.toml:18", "less than `at_least`"]),
+    (
+        "claims",
+        "over = \"link.l.rate=20 Mbit/s,10 Mbit/s,5 Mbit/s\"",
+        "over = \"link.l.rate=20 Mbit/s\"",
+        &["claim.5.over", "two values at least"],
+    ),
+    (
+        "claims",
+        "marks = [\"loss\", \"again\"]",
+        "marks = [\"loss\"]",
+        &["claims.toml:30", "claim.4.marks", "two marks at least"],
+    ),
+    (
+        "claims",
+        "within = { paper = \"10 %\" }",
+        "within = { paper = \"10 %\" }\nerrors = { paper = { sd = -0.1, n = 10 } }",
+        &["claims.toml:11", "claim.1.errors", "a standard deviation"],
+    ),
     ("claims", "rows = \"table.csv\"\n", "", &["claims.toml:3", "claim.1.id", "there is no field `rate`"]),
     (
         "claims",
@@ -463,6 +496,24 @@ const WRONG: &[Wrong] = &[
     (
         "paper",
         "result = \"flows.f.completion\"",
+        "result = []",
+        &["paper.toml:26", "measure.seconds.result", "one entry at least"],
+    ),
+    (
+        "paper",
+        "result = \"flows.f.completion\"",
+        "result = \"flows.f.protocol\"",
+        &["paper.toml:26", "measure.seconds.result", "is no number"],
+    ),
+    (
+        "paper",
+        "[[mark]]\nname = \"loss\"",
+        "[[curve]]\nname = \"c\"\ntitle = \"t\"\nclaim = \"half\"\n[[mark]]\nname = \"loss\"",
+        &["paper.toml:20", "curve.c.claim", "the paper has no claim of the form `threshold`"],
+    ),
+    (
+        "paper",
+        "result = \"flows.f.completion\"",
         "result = \"flows.g.completion\"",
         &["paper.toml:26", "measure.seconds.result", "no `g`"],
     ),
@@ -534,6 +585,15 @@ fn fault((file, before, after, said): &Wrong) -> Option<String> {
         missing.push("nothing on standard output".to_owned());
     }
     (!missing.is_empty()).then(|| format!("{after}: expected {}; got\n{message}", missing.join(", ")))
+}
+
+/// The commands that repeat a claim name the paper, also one in the current directory.
+#[test]
+fn a_paper_in_the_current_directory_has_a_name() {
+    let (_parent, folder) = folder(PAPER, CLAIMS, TABLE);
+    let output = command(&["reproduce", ".", "--json", "--claim", "model"]).current_dir(&folder).output();
+    let paper = parsed(&output.expect("it runs"));
+    assert_eq!(paper["paper"].as_str(), folder.file_name().and_then(|name| name.to_str()));
 }
 
 #[test]

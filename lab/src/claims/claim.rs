@@ -185,6 +185,8 @@ const TOP: Key<Vec<()>> = Key {
     read: |_, at| at.tables().map(drop),
 };
 
+const NO_CLAIM: &str = "leave out the whole `[[claim]]` if it is not wanted";
+
 /// The rows of a claim with the fields of each; one entry without a row if it has no table.
 fn expansion(at: &At<'_>, paper: &Paper) -> std::result::Result<Vec<Expanded>, PaperError> {
     let names = || KEYS.iter().map(|key| key.name).chain(paper.references.iter().map(|r| r.name.as_str()));
@@ -210,7 +212,15 @@ fn expansion(at: &At<'_>, paper: &Paper) -> std::result::Result<Vec<Expanded>, P
     if let (Some(only), None) = (at.get("only"), at.get("rows")) {
         return Err(only.error("there are no rows to choose from").hint("it goes with `rows`").into());
     }
+    if rows.is_empty() {
+        let key = if at.get("only").is_some() { "only" } else { "rows" };
+        return Err(at.error_below(key, "no row is left, so there is no claim").hint(NO_CLAIM).into());
+    }
     for (name, values) in at.get("each").map_or(Ok(Vec::new()), |at| lists(&at))? {
+        if values.is_empty() {
+            let message = format!("`{name}` has no value, so there is no claim");
+            return Err(at.error_below("each", message).hint(NO_CLAIM).into());
+        }
         let with = |(row, fields): &Expanded, value: &String| {
             let mut fields = fields.clone();
             fields.insert(name.clone(), value.clone());
@@ -277,10 +287,7 @@ fn case(at: &At<'_>, fields: &Fields, row: Option<&Row>, paper: &Paper) -> Resul
         rows: 0,
         published: paper.references.iter().map(published).collect::<Result<_>>()?,
         within: within(at, unit, fields, &paper.references)?,
-        bounds: Bounds {
-            at_least: bound(at, "at_least", unit, fields)?,
-            at_most: bound(at, "at_most", unit, fields)?,
-        },
+        bounds: bounds(at, unit, fields)?,
         expected: at.get("expected").map_or(Ok(true), |at| at.boolean())?,
         reason: at.get("reason").map(|at| reason(&at)).transpose()?,
         form,
@@ -426,6 +433,9 @@ fn form(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<(Form, Unit)> {
     let Some(over_at) = at.get("over") else { return Ok((Form::Value { measure }, unit)) };
     let over = over(&over_at, &filled(&over_at, fields)?)?;
     if form == "order" {
+        if over.values.len() < 2 {
+            return Err(over_at.error("an order has two values at least, found 1"));
+        }
         let references = paper.references.iter().map(|reference| reference.name.as_str());
         let like = at.get("like").map(|at| named(&at, "reference", references)).transpose()?;
         return Ok((Form::Order { measure, over, like }, unit));
@@ -495,7 +505,12 @@ fn marks(at: &At<'_>, paper: &Paper) -> Result<Vec<usize>> {
         let name = at.string()?;
         paper.mark(name).ok_or_else(|| at.unknown("mark", name, names()))
     };
-    list.iter().map(mark).collect()
+    match list.len() {
+        0 | 1 => {
+            Err(at.error_below("marks", format!("a sequence has two marks at least, found {}", list.len())))
+        }
+        _ => list.iter().map(mark).collect(),
+    }
 }
 
 fn search(at: &At<'_>, measure: usize, over: Variation, fields: &Fields) -> Result<(Search, Unit)> {
@@ -524,9 +539,23 @@ fn search(at: &At<'_>, measure: usize, over: Variation, fields: &Fields) -> Resu
     Ok((Search { measure, over, key, unit, from, to, precision, points }, unit))
 }
 
+fn bounds(at: &At<'_>, unit: Unit, fields: &Fields) -> Result<Bounds> {
+    let bounds = Bounds {
+        at_least: bound(at, "at_least", unit, fields)?,
+        at_most: bound(at, "at_most", unit, fields)?,
+    };
+    match bounds {
+        Bounds { at_least: Some(least), at_most: Some(most) } if least > most => {
+            Err(at.error_below("at_most", "this is less than `at_least`: no value can be within both"))
+        }
+        _ => Ok(bounds),
+    }
+}
+
 fn bound(at: &At<'_>, key: &str, unit: Unit, fields: &Fields) -> Result<Option<f64>> {
     let Some(at) = at.get(key) else { return Ok(None) };
     match at.number() {
+        Some(number) if !number.is_finite() => Err(at.error("a bound is finite").hint("leave out the key")),
         Some(number) if unit == Unit::Count => Ok(Some(number)),
         _ => {
             let refuse = |(message, hint): (String, String)| at.error(message).hint(hint);

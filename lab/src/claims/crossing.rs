@@ -33,6 +33,8 @@ pub(super) struct Found {
     pub(super) crossing: Option<f64>,
     /// The number of changes of order among the values compared first.
     pub(super) changes: usize,
+    /// The value of the key for which a run has no value of the measure, if it is not known for that reason whether and where the order changes.
+    pub(super) unknown: Option<f64>,
 }
 
 impl Search {
@@ -67,18 +69,23 @@ impl Search {
             .filter(|pair| matches!((pair[0].1, pair[1].1), (Some(a), Some(b)) if a != b))
             .collect();
         let Some([(low, below), (high, _)]) = changes.last() else {
-            return Ok(Found { crossing: None, changes: 0 });
+            let unknown = looks.iter().find(|look| look.1.is_none()).map(|look| self.unit.whole(look.0));
+            return Ok(Found { crossing: None, changes: 0, unknown });
         };
         let (mut low, mut high) = (*low, *high);
         while high - low > 1 && (high - low) as f64 > self.precision * low as f64 {
             let middle = low + (high - low) / 2;
             match exceeds(middle)? {
+                None => {
+                    let unknown = Some(self.unit.whole(middle));
+                    return Ok(Found { crossing: None, changes: changes.len(), unknown });
+                }
                 side if side == *below => low = middle,
                 _ => high = middle,
             }
         }
         let crossing = self.unit.whole(low + (high - low) / 2);
-        Ok(Found { crossing: Some(crossing), changes: changes.len() })
+        Ok(Found { crossing: Some(crossing), changes: changes.len(), unknown: None })
     }
 }
 
@@ -98,7 +105,7 @@ mod tests {
         assert_eq!(found.changes, 1);
         assert!((found.crossing.unwrap() / 3_333.0 - 1.0).abs() < 0.001);
         let never = search(5).run(&|_| Ok::<_, ()>(Some(true))).unwrap();
-        assert_eq!(never, Found { crossing: None, changes: 0 });
+        assert_eq!(never, Found { crossing: None, changes: 0, unknown: None });
     }
 
     #[test]
@@ -107,6 +114,15 @@ mod tests {
         let found = search(9).run(&odd).unwrap();
         assert_eq!(found.changes, 3);
         assert!((found.crossing.unwrap() / 7_000.0 - 1.0).abs() < 0.001);
+    }
+
+    #[test]
+    fn a_run_without_a_value_is_not_a_change_of_order() {
+        let gap = |value: u64| Ok::<_, ()>((value < 3_000 || value > 6_000).then_some(value > 3_333));
+        let found = search(2).run(&gap).unwrap();
+        assert_eq!((found.crossing, found.unknown), (None, Some(5_000.0)));
+        let nothing = search(3).run(&|value| Ok::<_, ()>((value < 6_000).then_some(true))).unwrap();
+        assert_eq!(nothing, Found { crossing: None, changes: 0, unknown: Some(9_000.0) });
     }
 
     #[test]

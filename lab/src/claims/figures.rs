@@ -9,6 +9,7 @@ use super::{Below, CurveFigure, Figure, Paper, Quantity};
 use crate::grid::Variation;
 use anabranch_sim::scenario::ScenarioError;
 use anabranch_sim::scenario::at::{At, Result};
+use anabranch_sim::scenario::error::did_you_mean;
 use anabranch_sim::scenario::keys::{Default, Key};
 
 /// The figure that is being read.
@@ -162,12 +163,33 @@ pub(super) const FIGURE_KEYS: &[Key<Draft<FigureDraft>>] = &[
     },
 ];
 
+/// The most intervals of a throughput that a chart shows.
+const MOST_INTERVALS: u128 = 100_000;
+
+/// Rejects times that no chart can have.
+fn check_times(at: &At<'_>, of: &FigureDraft) -> Result<()> {
+    if of.from > of.after || of.before + of.after == of.from {
+        return Err(at.error_below("after", "the chart ends before it begins"));
+    }
+    let Some(interval) = of.throughput else { return Ok(()) };
+    let intervals = (of.before + of.after - of.from).as_nanos() / interval.as_nanos();
+    match intervals > MOST_INTERVALS {
+        true => {
+            let message =
+                format!("the chart would have {intervals} intervals; {MOST_INTERVALS} are possible");
+            Err(at.error_below("throughput", message).hint("take longer intervals, or a shorter chart"))
+        }
+        false => Ok(()),
+    }
+}
+
 /// Reads a figure.
 pub(super) fn figure(at: &At<'_>, paper: &PaperDraft) -> Result<Figure> {
     let of = FigureDraft { experiments: paper.experiment_names(), ..FigureDraft::default() };
     let mut draft = Draft::new(of, &paper.mark_names());
     fill(&mut draft, at, FIGURE_KEYS)?;
     let of = draft.of;
+    check_times(at, &of)?;
     let Some(over) = of.over else { return Err(at.error("`over` is needed")) };
     let below = match (of.quantity, of.throughput) {
         (Some(quantity), None) => Below::Noted(mark::noted(at, quantity, of.flow.clone(), of.path)?),
@@ -226,10 +248,15 @@ pub(super) fn curve(at: &At<'_>) -> Result<CurveFigure> {
 /// Rejects a curve without a claim about a threshold.
 pub(super) fn check_curves(paper: &Paper) -> std::result::Result<(), ScenarioError> {
     for curve in &paper.curves {
-        let case = paper.cases.iter().find(|case| case.id == curve.claim);
-        if !case.is_some_and(|case| matches!(case.form, Form::Threshold(_))) {
+        let thresholds = paper.cases.iter().filter(|case| matches!(case.form, Form::Threshold(_)));
+        let names: Vec<&str> = thresholds.map(|case| case.id.as_str()).collect();
+        if !names.contains(&curve.claim.as_str()) {
             let message = format!("`{}` is no claim about a threshold", curve.claim);
-            return Err(paper.document.error(&format!("curve.{}.claim", curve.name), message));
+            let error = paper.document.error(&format!("curve.{}.claim", curve.name), message);
+            return Err(error.hint(match names.is_empty() {
+                true => "the paper has no claim of the form `threshold`".to_owned(),
+                false => did_you_mean(&curve.claim, names),
+            }));
         }
     }
     Ok(())

@@ -54,12 +54,20 @@ pub struct Outcome {
     pub curve: Option<Curve>,
     /// A remark about the value.
     pub note: Option<String>,
+    /// Whether there are runs, and the event occurs in none of them.
+    pub never: bool,
 }
 
 impl Outcome {
-    /// Whether the verdict is the expected one.
+    /// Whether the verdict is the expected one. Where nothing is known, nothing contradicts the claim, so it cannot be expected not to hold.
     pub fn as_expected(&self) -> bool {
-        self.holds == self.expected
+        self.holds == self.expected && (self.expected || self.is_known())
+    }
+
+    /// Whether it has every value that is compared, or all runs of a search have one and it found nothing.
+    pub fn is_known(&self) -> bool {
+        let found = !self.values.is_empty() && self.values.iter().all(Option::is_some);
+        found || (self.never && matches!(self.form, "crossing" | "threshold"))
     }
 
     /// Whether it is about one value and not about an order.
@@ -103,6 +111,8 @@ pub(super) struct VariantValues {
     pub(super) interval: Option<[f64; 2]>,
     pub(super) curve: Option<Curve>,
     pub(super) note: Option<String>,
+    /// Whether the event occurs in no run at all, and there are runs.
+    pub(super) never: bool,
 }
 
 impl VariantValues {
@@ -116,6 +126,7 @@ impl VariantValues {
             interval: None,
             curve: None,
             note: None,
+            never: false,
         }
     }
 }
@@ -153,6 +164,7 @@ pub(super) fn judge(case: &Case, of: Vec<String>, paper: &Paper, values: &[Varia
         interval: own.interval,
         curve: own.curve.clone(),
         note: own.note.clone(),
+        never: own.never,
     }
 }
 
@@ -195,9 +207,12 @@ fn same_order(values: &[Option<f64>], published: &[Cell]) -> bool {
 
 /// The standard error of the difference of both means. If the other sample is known too, the larger standard deviation is used for both,
 /// because the standard deviation of few runs is often far too small.
-fn combined_error(seen: &VariantValues, published: &Published) -> f64 {
+fn combined_error(case: &Case, seen: &VariantValues, published: &Published) -> f64 {
+    // The samples of other forms are not samples of the value that is compared, such as a ratio.
+    let is_sampled = matches!(case.form, Form::Value { .. });
+    let sample = published.sample.filter(|_| is_sampled);
     let own = seen.samples.first().and_then(|own| Some((own.sd.unwrap_or(0.0), own.n)).filter(|_| own.n > 0));
-    match (published.sample, own) {
+    match (sample, own) {
         (Some((sd, n)), Some((own_sd, own_n))) => sd.max(own_sd) * (1.0 / n + 1.0 / own_n as f64).sqrt(),
         _ => {
             let [own, theirs] = [seen.error, published.error].map(|error| error.unwrap_or(0.0));
@@ -211,10 +226,10 @@ fn is_near(case: &Case, value: Option<f64>, seen: &VariantValues) -> bool {
         let said = &case.published[*reference];
         let values = &said.values;
         match (values.first(), value) {
-            (Some(Cell::Never), value) => value.is_none(),
+            (Some(Cell::Never), _) => seen.never,
             (Some(Cell::Number(reference)), Some(value)) => {
                 // One part in 10^9 allows for rounding: a tolerance of zero requires the same number.
-                let combined = combined_error(seen, said);
+                let combined = combined_error(case, seen, said);
                 let allowed = (tolerance.relative * reference.abs())
                     .max(tolerance.absolute)
                     .max(tolerance.standard_errors * combined);
@@ -244,6 +259,7 @@ impl Serialize for Outcome {
         map.serialize_entry("of", &self.of)?;
         map.serialize_entry("holds", &self.holds)?;
         map.serialize_entry("expected", &self.expected)?;
+        map.serialize_entry("as_expected", &self.as_expected())?;
         for (reference, published) in &self.published {
             let values = published.values.iter().map(Cell::number);
             map.serialize_entry(&reference.name, &self.shown(values))?;

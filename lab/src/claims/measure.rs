@@ -87,7 +87,10 @@ fn range(
 fn entries(at: &At<'_>) -> Result<Vec<String>> {
     match at.is_array() {
         false => Ok(vec![at.string()?.to_owned()]),
-        true => at.array("an array of keys")?.iter().map(|at| at.string().map(str::to_owned)).collect(),
+        true => match at.array("an array of keys")? {
+            none if none.is_empty() => Err(at.error("there must be one entry at least")),
+            some => some.iter().map(|at| at.string().map(str::to_owned)).collect(),
+        },
     }
 }
 

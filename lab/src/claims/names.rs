@@ -1,12 +1,14 @@
-//! Checks the names of links, flows and paths in marks and measures against the scenario, and entries of results. An unknown name would
+//! Checks the names of links, flows and paths in marks, measures and figures against the scenario, and entries of results. An unknown name would
 //! silently mean "never", and an unknown entry would end a reproduction in its middle.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::mark::{Event, Sent};
-use super::{Measure, MeasureSource, Noted, Paper};
-use crate::entry::{missing, shape};
+use super::{Below, Figure, Measure, MeasureSource, Noted, Paper};
+use crate::entry::{entry, missing, shape};
 use anabranch_sim::scenario::error::did_you_mean;
 use anabranch_sim::scenario::{Scenario, ScenarioError};
 use anabranch_sim::{RunOptions, run};
@@ -25,9 +27,15 @@ impl Paper {
         let shape = shape(serde_json::to_value(result).unwrap_or_default());
         let lists = [("result", of), ("minus", minus), ("per", per)];
         for (key, path) in lists.iter().flat_map(|(key, paths)| paths.iter().map(move |path| (key, path))) {
+            let place = format!("measure.{}.{key}", measure.name);
+            if matches!(
+                entry(&shape, path),
+                Ok(Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_))
+            ) {
+                return Err(self.document.error(&place, format!("`{path}` of a result is no number")));
+            }
             let Some((step, names)) = missing(&shape, path) else { continue };
-            let key = format!("measure.{}.{key}", measure.name);
-            let error = self.document.error(&key, format!("a result has no `{step}` in `{path}`"));
+            let error = self.document.error(&place, format!("a result has no `{step}` in `{path}`"));
             return Err(error.hint(did_you_mean(&step, names.iter().map(String::as_str))));
         }
         Ok(())
@@ -56,6 +64,25 @@ impl Paper {
                 of_event(event, &format!("{key}.count"))
             }
         };
+        names.extend(self.in_marks(marks));
+        names.iter().try_for_each(|name| self.check_name(name, scenario))
+    }
+
+    /// Rejects `figure`, or a mark that it needs, if it names something that `scenario` lacks.
+    pub(super) fn check_figure(&self, figure: &Figure, scenario: &Scenario) -> Result<(), ScenarioError> {
+        let key = format!("figure.{}", figure.name);
+        let mut names = vec![(format!("{key}.link"), "link or channel", figure.link.as_str())];
+        names.extend(flow_and_path(figure.flow.as_ref(), None, &key));
+        if let Below::Noted(quantity) = &figure.below {
+            names.extend(noted(quantity, &key));
+        }
+        names.extend(self.in_marks(figure.marks.iter().copied().chain([figure.since]).collect()));
+        names.iter().try_for_each(|name| self.check_name(name, scenario))
+    }
+
+    /// The names in these marks, and in the marks that they need.
+    fn in_marks(&self, mut marks: BTreeSet<usize>) -> Vec<Named<'_>> {
+        let mut names = Vec::new();
         // A mark stands after the marks that it needs. So this visits each mark after all marks that need it.
         while let Some(number) = marks.pop_last() {
             let mark = &self.marks[number];
@@ -65,18 +92,20 @@ impl Paper {
             }
             names.extend(of_event(&mark.event, &format!("mark.{}.event", mark.name)));
         }
-        names.iter().try_for_each(|name| self.check_name(name, scenario))
+        names
     }
 
     fn check_name(&self, (key, what, name): &Named<'_>, scenario: &Scenario) -> Result<(), ScenarioError> {
-        let links: Vec<&str> = scenario.links.iter().map(|link| link.name.as_str()).collect();
-        let flows: Vec<&str> = scenario.flows.iter().map(|flow| flow.name.as_str()).collect();
-        let (name, known) = match *what {
-            "flow" => (*name, flows),
-            // The direction of a link; the first link of a path.
-            "link" => (name.split(' ').next().unwrap_or(name), links),
-            _ => (name.split('/').next().unwrap_or(name), links),
+        let mut known: Vec<&str> = match *what {
+            "flow" => scenario.flows.iter().map(|flow| flow.name.as_str()).collect(),
+            _ => scenario.links.iter().map(|link| link.name.as_str()).collect(),
         };
+        // A path that begins at a radio has the name of its channel.
+        if matches!(*what, "path" | "link or channel") {
+            known.extend(scenario.channels.iter().map(|channel| channel.name.as_str()));
+        }
+        // The direction of a link; the first link of a path.
+        let name = name.split([' ', '/']).next().unwrap_or(name);
         if known.contains(&name) {
             return Ok(());
         }

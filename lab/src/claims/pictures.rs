@@ -263,11 +263,17 @@ fn bars(at: &At<'_>, paper: &Paper) -> std::result::Result<Bars, PaperError> {
     let only = at.get("only").map_or(Ok(Vec::new()), |at| lists(&at))?;
     let wrong = |(message, hint): (String, String)| at.error_below("only", message).hint(hint);
     let rows = table.only(&only).map_err(wrong)?;
+    if rows.is_empty() {
+        return Err(at.error_below("rows", "there is no row, so there are no bars").into());
+    }
     let group = needed("group")?;
     let groups: Vec<String> =
         rows.iter().map(|row| text::filled(&group, &row.cells)).collect::<Result<_>>()?;
     let series: Vec<(At<'_>, SeriesDraft)> =
         needed("series")?.tables()?.into_iter().map(series).collect::<Result<_>>()?;
+    if series.is_empty() {
+        return Err(at.error_below("series", "there must be one series at least").into());
+    }
     let none = Fields::new();
     let [experiment, usual] =
         [experiment_of(&needed("experiment")?, &none, paper)?, measure(&needed("measure")?, &none, paper)?];

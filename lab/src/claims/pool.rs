@@ -3,7 +3,7 @@
 use super::Paper;
 use super::claim::{Case, Form, experiment_of};
 use super::judge::VariantValues;
-use super::plan::{mean, ratio_error};
+use super::plan::{mean, ratio, ratio_error, unknown};
 use super::read::{edits, over};
 use super::text::{Fields, fill, filled};
 use crate::grid::Variation;
@@ -81,12 +81,10 @@ pub(super) fn seen(case: &Case, variant: usize, rows: &[Vec<Option<f64>>]) -> Va
         |values: &Vec<Option<f64>>| Summary::of(&values.iter().flatten().copied().collect::<Vec<_>>());
     let (value, error, note) = match (&case.form, columns.as_slice()) {
         (Form::Worse { factor, .. }, _) => share(case, rows, *factor),
-        (_, [first, second]) => {
-            let ratio = mean(first).zip(mean(second)).map(|(first, second)| first / second);
-            (ratio, ratio_error(first, second), None)
-        }
+        (_, [first, second]) => (ratio(mean(first), mean(second)), ratio_error(first, second), None),
         _ => (None, None, None),
     };
+    let note = note.or_else(|| unknown(columns.iter().flatten()));
     VariantValues {
         variant,
         values: vec![value],
@@ -95,6 +93,7 @@ pub(super) fn seen(case: &Case, variant: usize, rows: &[Vec<Option<f64>>]) -> Va
         interval: None,
         curve: None,
         note,
+        never: columns.iter().flatten().all(Option::is_none),
     }
 }
 
@@ -103,6 +102,11 @@ pub(super) fn seen(case: &Case, variant: usize, rows: &[Vec<Option<f64>>]) -> Va
 fn share(case: &Case, rows: &[Vec<Option<f64>>], factor: f64) -> (Option<f64>, Option<f64>, Option<String>) {
     // A run without a value, such as a transfer that was never complete, is the worst that there is.
     let value = |value: &Option<f64>| value.unwrap_or(f64::INFINITY);
+    let without = rows.iter().filter(|row| row.iter().all(Option::is_none)).count();
+    if without > 0 {
+        let note = format!("{without} of {} rows have no value under any of the edits", rows.len());
+        return (None, None, Some(note));
+    }
     let times = |row: &Vec<Option<f64>>| {
         let least = row[1..].iter().map(value).fold(f64::INFINITY, f64::min);
         value(&row[0]) / least
@@ -164,6 +168,14 @@ mod tests {
         let seen = seen(&case(Form::Worse { measure: 0, factor: 1.2 }, "key=a,b,c", 4), 0, &rows);
         assert_eq!(seen.values, [Some(0.5)]);
         assert_eq!(seen.note.as_deref(), Some("2 of 4 rows: r3 (inf), r1 (1.30)"));
+    }
+
+    #[test]
+    fn a_row_without_any_value_is_no_row_that_is_as_good() {
+        let rows = vec![vec![Some(1.0), Some(1.0)], vec![None, None]];
+        let seen = seen(&case(Form::Worse { measure: 0, factor: 1.2 }, "key=a,b", 2), 0, &rows);
+        assert_eq!(seen.values, [None]);
+        assert_eq!(seen.note.as_deref(), Some("1 of 2 rows have no value under any of the edits"));
     }
 
     #[test]

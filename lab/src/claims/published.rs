@@ -32,7 +32,12 @@ pub(super) fn published(at: &At<'_>, name: &str, fields: &Fields, row: Option<&R
     if let Some((sd, n)) = given.as_ref().and_then(|at| at.get("sd").zip(at.get("n"))) {
         let sample = match (cell(&sd, fields, row)?, cell(&n, fields, row)?) {
             (Some(Cell::Number(sd)), Some(Cell::Number(n))) if sd >= 0.0 && n >= 2.0 => Some((sd, n)),
-            _ => None,
+            (None, None) => None,
+            _ => {
+                let message =
+                    "a sample has a standard deviation `sd`, zero or more, and a size `n`, two or more";
+                return Err(at.error_below("errors", message).hint("an empty cell for both: not published"));
+            }
         };
         let error = sample.map(|(sd, n)| sd / n.sqrt());
         return Ok(Published { values, error, sample });

@@ -36,7 +36,10 @@ impl Paper {
     /// The publication in `folder`.
     pub fn open(folder: &Path) -> std::result::Result<Paper, PaperError> {
         let document = document(&folder.join("paper.toml"))?;
-        let name = folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        // `.` has a name only in its place.
+        let place = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        let named = folder.file_name().or_else(|| place.file_name());
+        let name = named.map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         let references =
             DEFAULT_REFERENCES.map(|(name, title)| Reference { name: name.into(), title: title.into() });
         let mut draft =

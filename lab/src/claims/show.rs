@@ -7,6 +7,7 @@ use super::plan::{PlanError, blamed};
 use super::record::Recording;
 use super::{ExchangeFigure, Figure, MapFigure, Paper, Runs};
 use anabranch_sim::results::RunResult;
+use anabranch_sim::scenario::error::did_you_mean;
 use anabranch_sim::scenario::{Document, Flow, Scenario};
 use anabranch_sim::trace::Observer;
 use anabranch_sim::{RunOptions, run};
@@ -34,6 +35,7 @@ impl Figure {
         let own = format!("{}={value}", self.over.key);
         let (scenario, document) =
             scenario(paper, self.experiment, &format!("figure.{}.experiment", self.name), &[own])?;
+        paper.check_figure(self, &scenario)?;
         let mut recording = Recording::default();
         let options = RunOptions { observer: Some(&mut recording), ..RunOptions::default() };
         let result = run(&scenario, options).map_err(|error| blamed(&document, &scenario, &error))?;
@@ -61,8 +63,18 @@ impl ExchangeFigure {
     pub fn flow<'s>(&self, paper: &Paper, scenario: &'s Scenario) -> Result<&'s Flow, PlanError> {
         let wanted = |flow: &&Flow| self.flow.as_ref().is_none_or(|name| *name == flow.name);
         scenario.flows.iter().find(wanted).ok_or_else(|| {
-            paper.document.error(&format!("exchange.{}.flow", self.name), "there is no such flow").into()
+            let names: Vec<&str> = scenario.flows.iter().map(|flow| flow.name.as_str()).collect();
+            let named = self.flow.as_deref().unwrap_or_default();
+            let error =
+                paper.document.error(&format!("exchange.{}.flow", self.name), "there is no such flow");
+            error.hint(did_you_mean(named, names)).into()
         })
+    }
+
+    /// An error about times between which no packet leaves.
+    pub fn nothing_between(&self, paper: &Paper) -> PlanError {
+        let key = format!("exchange.{}.from", self.name);
+        paper.document.error(&key, "no packet of the flow leaves between `from` and `to`").into()
     }
 
     /// Executes the runs of the figure, one for each chart, each with the observer that `observer` makes for its scenario. Returns the

@@ -122,17 +122,17 @@ pub(super) fn tolerance(at: &At<'_>, unit: Unit, fields: &Fields) -> Result<Tole
     for text in strings(at)? {
         let refuse = |(message, hint): (String, String)| at.error(message).hint(hint);
         let text = fill(text, fields).map_err(refuse)?;
-        if let Some(share) = text.trim().strip_suffix('%') {
-            tolerance.relative = Unit::Count.read(share).map_err(refuse)? / 100.0;
+        let (widest, given) = if let Some(share) = text.trim().strip_suffix('%') {
+            (&mut tolerance.relative, Unit::Count.read(share).map_err(refuse)? / 100.0)
         } else if let Some(errors) = text.trim().strip_suffix("standard errors") {
-            tolerance.standard_errors = Unit::Count.read(errors).map_err(refuse)?;
+            (&mut tolerance.standard_errors, Unit::Count.read(errors).map_err(refuse)?)
         } else {
-            tolerance.absolute = unit.read(&text).map_err(refuse)?;
+            (&mut tolerance.absolute, unit.read(&text).map_err(refuse)?)
+        };
+        if given < 0.0 {
+            return Err(at.error("a tolerance cannot be negative"));
         }
-    }
-    let Tolerance { relative, absolute, standard_errors } = tolerance;
-    if relative < 0.0 || absolute < 0.0 || standard_errors < 0.0 {
-        return Err(at.error("a tolerance cannot be negative"));
+        *widest = widest.max(given);
     }
     Ok(tolerance)
 }
@@ -140,6 +140,7 @@ pub(super) fn tolerance(at: &At<'_>, unit: Unit, fields: &Fields) -> Result<Tole
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anabranch_sim::scenario::Document;
 
     #[test]
     fn fields_are_filled_and_other_braces_stay() {
@@ -148,6 +149,14 @@ mod tests {
         assert_eq!(fill("w={ name = 'x' }{", &fields).unwrap(), "w={ name = 'x' }{");
         let (message, hint) = fill("{rote}", &fields).unwrap_err();
         assert_eq!((message.as_str(), hint.as_str()), ("there is no field `rote`", "did you mean `rate`?"));
+    }
+
+    #[test]
+    fn of_several_tolerances_of_a_kind_the_widest_counts() {
+        let document = Document::parse("", r#"within = ["5 %", "20 ms", "1 %", "10 ms"]"#).unwrap();
+        let at = At::root(&document).get("within").unwrap();
+        let read = tolerance(&at, Unit::Seconds, &Fields::new()).unwrap();
+        assert_eq!(read, Tolerance { relative: 0.05, absolute: 0.02, standard_errors: 0.0 });
     }
 
     #[test]

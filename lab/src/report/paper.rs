@@ -281,6 +281,7 @@ fn table(reproduced: &Reproduced<'_>, outcomes: &[Outcome]) -> Markup {
 
 fn verdict(outcome: &Outcome) -> &'static str {
     match (outcome.holds, outcome.expected) {
+        (false, false) if !outcome.is_known() => "has no value",
         (true, true) => "holds",
         (false, false) => "does not hold, as expected",
         (false, true) => "does not hold",

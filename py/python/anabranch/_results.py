@@ -216,7 +216,7 @@ class Reproduction(Mapping[str, Any]):
     @property
     def as_expected(self) -> bool:
         """Whether every claim came as it was expected to."""
-        return all(claim["holds"] == claim["expected"] for claim in self["claims"])
+        return all(claim["as_expected"] for claim in self["claims"])
 
     def plot(self) -> Any:
         """A figure of plotly: every claim about one value beside what the publication says."""

@@ -13,7 +13,7 @@ use super::finished::{FinishedRuns, FinishedRunsError};
 use super::judge::{Outcome, VariantValues, judge};
 use super::pool;
 use super::read::PaperError;
-use super::threshold::Threshold;
+use super::threshold::{Found as FoundThreshold, Threshold};
 use super::{Measure, MeasureSource, Paper, Runs, Unit};
 use crate::grid::{Variation, run_all};
 use crate::models;
@@ -461,10 +461,14 @@ fn seen(
         ValueSource::Search(number) => {
             let none = VariantValues::none(variant);
             let JobResult::Found(found) = &found[*number] else { return none };
-            let note = (found.changes > 1).then(|| {
-                format!("the order changes {} times on the grid, and this is the last", found.changes)
-            });
-            return VariantValues { values: vec![found.crossing], note, ..none };
+            let note = match found.unknown {
+                Some(at) => Some(format!("at {at} {} a run has no value", case.unit.symbol())),
+                None => (found.changes > 1).then(|| {
+                    format!("the order changes {} times on the grid, and this is the last", found.changes)
+                }),
+            };
+            let never = found.crossing.is_none() && found.unknown.is_none();
+            return VariantValues { values: vec![found.crossing], note, never, ..none };
         }
         ValueSource::Runs(operands) => operands,
     };
@@ -485,13 +489,26 @@ fn seen(
     let summaries: Vec<Summary> = samples.iter().map(known).collect();
     let means: Vec<Option<f64>> = samples.iter().map(|sample| mean(sample)).collect();
     let (values, error) = match (&case.form, samples.as_slice(), means.as_slice()) {
-        (Form::Ratio { .. }, [a, b], [first, second]) => {
-            (vec![first.zip(*second).map(|(a, b)| a / b)], ratio_error(a, b))
-        }
+        (Form::Ratio { .. }, [a, b], [first, second]) => (vec![ratio(*first, *second)], ratio_error(a, b)),
         (_, [_], _) => (means, summaries[0].standard_error()),
         _ => (means, None),
     };
-    VariantValues { variant, values, samples: summaries, error, interval: None, curve: None, note: None }
+    let never = samples.iter().all(|sample| !sample.is_empty() && sample.iter().all(Option::is_none));
+    let empty = samples.iter().any(Vec::is_empty).then(|| "no run meets the condition `where`".to_owned());
+    let note = empty.or_else(|| unknown(samples.iter().flatten()));
+    VariantValues { variant, values, samples: summaries, error, interval: None, curve: None, note, never }
+}
+
+/// A remark if some of the runs have a value and others have none.
+pub(super) fn unknown<'v>(values: impl Iterator<Item = &'v Option<f64>>) -> Option<String> {
+    let (all, without) =
+        values.fold((0, 0), |(all, without), value| (all + 1, without + usize::from(value.is_none())));
+    (0 < without && without < all).then(|| format!("{without} of {all} runs have no value"))
+}
+
+/// A quotient; none of nothing.
+pub(super) fn ratio(first: Option<f64>, second: Option<f64>) -> Option<f64> {
+    first.zip(second.filter(|second| *second != 0.0)).map(|(first, second)| first / second)
 }
 
 /// Computes the threshold from the runs of both experiments.
@@ -505,19 +522,33 @@ fn threshold_seen(
         by.values(runs).into_iter().zip(compared.values(runs)).filter_map(|(x, y)| x.zip(y)).collect()
     };
     let points: Vec<Vec<(f64, f64)>> = by.iter().zip(compared).map(point).collect();
+    let all: Vec<Option<f64>> = compared.iter().chain(other).flat_map(|part| part.values(runs)).collect();
     let other: Vec<f64> = other.iter().flat_map(|part| part.values(runs)).flatten().collect();
+    let curve = threshold.curve(&points, &other);
+    let first = curve.groups.first().map(|(x, _)| *x).filter(|_| !other.is_empty());
+    let curve = Some(curve);
+    // Without the runs that never end the others would seem fast.
+    if let Some(note) = unknown(all.iter()) {
+        return VariantValues { values: vec![None], curve, note: Some(note), ..VariantValues::none(variant) };
+    }
     let found = threshold.find(&points, &other);
-    let note = found.interval.map(|[low, high]| {
-        let all = if found.share < 1.0 {
-            format!(", of which {:.1} % have one", 100.0 * found.share)
-        } else {
-            String::new()
-        };
-        format!("90 % of the resamplings: {low:.4} to {high:.4}{all}")
-    });
-    let (values, curve) = (vec![found.at], Some(threshold.curve(&points, &other)));
-    let (samples, interval) = (Vec::new(), found.interval);
-    VariantValues { variant, values, samples, error: None, interval, curve, note }
+    let note = threshold_note(&found, first);
+    let never = found.at.is_none() && first.is_some();
+    let (values, samples, interval) = (vec![found.at], Vec::new(), found.interval);
+    VariantValues { variant, values, samples, error: None, interval, curve, note, never }
+}
+
+/// A remark on a threshold: its interval, and whether the runs show that it is lower. `first` is the place of the first group.
+fn threshold_note(found: &FoundThreshold, first: Option<f64>) -> Option<String> {
+    let [low, high] = found.interval?;
+    let mut note = format!("90 % of the resamplings: {low:.4} to {high:.4}");
+    if found.share < 1.0 {
+        note += &format!(", of which {:.1} % have one", 100.0 * found.share);
+    }
+    if found.at.is_some() && found.at == first {
+        note += "; the mean of the first group is larger already, so the threshold is here or lower";
+    }
+    Some(note)
 }
 
 /// All combinations of the values, as edits. One empty combination if nothing varies.
