@@ -24,9 +24,9 @@ fn small_queues(point: &Point) -> impl Iterator<Item = String> {
         });
         let limit = limits.min().filter(|limit| *limit < u64::from(link.mtu))?;
         let why = format!(
-            "packets of more than {limit} bytes are always dropped here, because the queue includes the packet that is being sent; the \
-             largest packet of the link has {} bytes (`mtu`)",
-            link.mtu
+            "packets of more than {limit} bytes are always dropped here, because the queue includes the packet that is being sent; \
+             make it {mtu} B or more, or lower `mtu`",
+            mtu = link.mtu
         );
         Some(point.document.error(&format!("link.{}.queue", link.name), why).to_string())
     })

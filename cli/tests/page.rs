@@ -145,7 +145,7 @@ fn a_timeout_holds_until_the_next() {
     assert!(first < last && last == windows, "{first} to {last}, {windows}");
 }
 
-/// RTOs are hidden at first if all are far above the round trips, which else would lie on the axis.
+/// RTOs are hidden at first if all are far above the round trips. Otherwise the round trips would lie on the axis.
 #[test]
 fn an_rto_far_above_the_round_trips_is_hidden() {
     for (name, far) in [("one-path", true), ("cmt", true), ("headline", false), ("outage", false)] {
