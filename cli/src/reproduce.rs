@@ -15,10 +15,11 @@ use crate::figures::{self, Means};
 use crate::output::{fail, note, print, print_json, refuse, refuse_scenario};
 use crate::place::{Places, keep, write_whole};
 use crate::progress::Progress;
+use crate::runtime::on_interrupt;
 use crate::shelf::Shelf;
 use crate::sweep::write_charts;
 use crate::verdicts::{summary, table};
-use crate::{DONE, FAILED, INTERRUPTED, bars, curve};
+use crate::{DONE, FAILED, bars, curve};
 
 /// The arguments of `anabranch reproduce`.
 #[derive(clap::Args)]
@@ -78,9 +79,10 @@ Examples:
   anabranch reproduce receive-buffer-blocking --claim table1 --figures charts/
   anabranch reproduce receive-buffer-blocking --report receive-buffer-blocking.html
 
-Ctrl-C keeps nothing without --resume FILE. With it the finished runs are in FILE, and the same command goes on from there.
+Ctrl-C or SIGTERM keeps nothing without --resume FILE. With it the finished runs are in FILE, and the same command goes on from there.
 
-Exit status: 0 every verdict is as expected, 1 some verdict is not, 2 the input was wrong, 130 interrupted.";
+Exit status: 0 every verdict is as expected, 1 some verdict is not, 2 the input was wrong, 130 interrupted,
+143 ended by SIGTERM.";
 
 /// Reproduces the papers and returns the exit status.
 pub(crate) fn reproduce(arguments: &Arguments) -> u8 {
@@ -114,7 +116,7 @@ pub(crate) fn reproduce(arguments: &Arguments) -> u8 {
     }
 }
 
-/// At Ctrl-C, says what is kept, removes the papers that were unpacked, and ends the program.
+/// At Ctrl-C or SIGTERM, says what is kept, removes the papers that were unpacked, and ends the program.
 fn tell_if_interrupted(resume: Option<&Path>, unpacked: Option<PathBuf>) {
     let kept = match resume {
         Some(file) => {
@@ -122,12 +124,11 @@ fn tell_if_interrupted(resume: Option<&Path>, unpacked: Option<PathBuf>) {
         }
         None => "nothing is kept without --resume FILE".to_owned(),
     };
-    // If no handler can be installed, Ctrl-C ends the process without a word.
-    let _ = ctrlc::set_handler(move || {
+    on_interrupt(move |status| {
         note(format!("interrupted: {kept}"));
         // The process ends without dropping the shelf.
         let _ = unpacked.as_ref().map(std::fs::remove_dir_all);
-        std::process::exit(i32::from(INTERRUPTED));
+        std::process::exit(i32::from(status));
     });
 }
 

@@ -16,10 +16,11 @@ use crate::msc::Between;
 use crate::output::{fail, note, print, print_json, refuse, refuse_scenario, warn};
 use crate::place::{Places, is_there, keep, unread};
 use crate::progress::Progress;
+use crate::runtime::on_interrupt;
 use crate::simulate::{self, Files, NoResult, Simulated};
 use crate::table::table;
 use crate::watch::watch;
-use crate::{DONE, INTERRUPTED, answers, flat, summary, warnings, why};
+use crate::{DONE, answers, flat, summary, warnings, why};
 
 /// The arguments of `anabranch run`.
 #[derive(clap::Args)]
@@ -115,7 +116,8 @@ Examples:
 
 A file has its name when it is complete; until then the name ends in .partial.
 
-Exit status: 0 done, 2 the input was wrong, 130 interrupted (what was finished is printed), 1 anything else.";
+Exit status: 0 done, 2 the input was wrong, 130 interrupted, 143 ended by SIGTERM (after
+both, what was finished is printed), 1 anything else.";
 
 /// A file name whose extension selects a picture format.
 pub(crate) fn pictured(text: &str) -> Result<PathBuf, String> {
@@ -293,15 +295,16 @@ enum Message {
     At(usize, f64, Time),
     Finished(usize, Result<Box<Simulated>, NoResult>),
     AllFinished,
-    Interrupted,
+    /// With the exit status for the signal.
+    Interrupted(u8),
 }
 
 /// Runs all points. Returns the results, in the order of the points, and the exit status.
 fn execute(arguments: &Arguments, points: Vec<Point>) -> (Vec<RunResult>, u8) {
     let (sender, receiver) = channel();
     let interrupt = sender.clone();
-    // If no handler can be installed, Ctrl-C ends the process at once and nothing is printed.
-    let _ = ctrlc::set_handler(move || drop(interrupt.send(Message::Interrupted)));
+    // If there is no handler, a signal ends the process at once and nothing is printed.
+    on_interrupt(move |status| drop(interrupt.send(Message::Interrupted(status))));
     let mut results = vec![None; points.len()];
     let threads = arguments.threads.map(usize::from);
     let files = files(arguments);
@@ -317,7 +320,7 @@ fn work(points: &[Point], threads: Option<usize>, files: &Files, tell: &Sender<M
     grid::run_all(points, threads, |i, point| {
         let watch = |share, now| drop(tell.send(Message::At(i, share, now)));
         let result = simulate::simulate(point, &files_of(files, i, points.len()), &watch);
-        // After Ctrl-C there is no receiver any more.
+        // After a signal there is no receiver any more.
         let _ = tell.send(Message::Finished(i, result.map(Box::new)));
     });
 }
@@ -400,10 +403,10 @@ fn collect(messages: &Receiver<Message>, results: &mut [Option<RunResult>]) -> u
             Ok(Message::Finished(_, Err(why))) => break tell(&why),
             Ok(Message::AllFinished) if done == results.len() => break DONE,
             Ok(Message::AllFinished) => break fail("a run ended without a result"),
-            Ok(Message::Interrupted) => {
+            Ok(Message::Interrupted(status)) => {
                 progress.finish();
                 note(interrupted(done, results.len(), reached));
-                break INTERRUPTED;
+                break status;
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break fail("the runs ended without a result"),

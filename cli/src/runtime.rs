@@ -1,18 +1,67 @@
 //! The asynchronous runtime of a command, and the signals to end it.
 
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+use tokio::runtime::{Builder, Runtime};
+
 use crate::output::fail;
 use crate::{INTERRUPTED, TERMINATED};
 
 /// Runs a command, which receives every signal to end, and returns its exit status.
 pub(crate) fn in_runtime(command: impl AsyncFnOnce(&mut Interrupts) -> u8) -> u8 {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let result = runtime.and_then(|runtime| {
+    match runtime() {
+        Ok((runtime, mut interrupts)) => runtime.block_on(command(&mut interrupts)),
+        Err(error) => fail(format!("the system gives no runtime: {error}")),
+    }
+}
+
+/// Calls `tell` with the exit status for each Ctrl-C and each SIGTERM from now on. If the system allows no handler, such a
+/// signal ends the process at once.
+pub(crate) fn on_interrupt(mut tell: impl FnMut(u8) + Send + 'static) {
+    let Ok((runtime, mut interrupts)) = runtime() else { return };
+    std::thread::spawn(move || {
         runtime.block_on(async {
-            let mut interrupts = Interrupts { keyboard: signals::keyboard()?, system: signals::end()? };
-            Ok(command(&mut interrupts).await)
-        })
+            loop {
+                tell(interrupts.next().await);
+            }
+        });
     });
-    result.unwrap_or_else(|error| fail(format!("the system gives no runtime: {error}")))
+}
+
+/// Whether a signal asked long work to stop.
+pub(crate) struct Stop {
+    pub(crate) asked: AtomicBool,
+    status: AtomicU8,
+}
+
+impl Stop {
+    /// Ctrl-C or SIGTERM asks for it from now on.
+    pub(crate) fn on_interrupt() -> Arc<Self> {
+        let stop = Arc::new(Self { asked: AtomicBool::new(false), status: AtomicU8::new(INTERRUPTED) });
+        let asked = stop.clone();
+        on_interrupt(move |status| {
+            asked.status.store(status, Ordering::Relaxed);
+            asked.asked.store(true, Ordering::Relaxed);
+        });
+        stop
+    }
+
+    /// The exit status for the signal.
+    pub(crate) fn status(&self) -> u8 {
+        self.status.load(Ordering::Relaxed)
+    }
+}
+
+/// A runtime, and the signals that it receives.
+fn runtime() -> io::Result<(Runtime, Interrupts)> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let interrupts = {
+        let _entered = runtime.enter();
+        Interrupts { keyboard: signals::keyboard()?, system: signals::end()? }
+    };
+    Ok((runtime, interrupts))
 }
 
 /// Receives every Ctrl-C and every SIGTERM from now on, so that none is missed.

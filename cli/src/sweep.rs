@@ -1,8 +1,7 @@
 //! `anabranch sweep`: runs every cell of a grid with many seeds, and computes statistics.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use anabranch_lab::command::quoted;
 use anabranch_lab::report::{PictureError, sweep_files, sweep_page};
@@ -14,8 +13,9 @@ use comfy_table::Table;
 use crate::output::{fail, note, print, print_json, refuse, refuse_scenario};
 use crate::place::{Places, keep, write_whole};
 use crate::progress::Count;
+use crate::runtime::Stop;
 use crate::simulate::write_all;
-use crate::{DONE, INTERRUPTED, table};
+use crate::{DONE, table};
 
 /// The arguments of `anabranch sweep`.
 #[derive(clap::Args)]
@@ -63,10 +63,10 @@ A sweep says which keys of a scenario are varied, with how many seeds, and what 
   [measure]
   goodput = \"flows.download.goodput\"
 
-Ctrl-C keeps the finished runs in DIR; the same command goes on from there.
+Ctrl-C or SIGTERM keeps the finished runs in DIR; the same command goes on from there.
 
-Exit status: 0 done, 2 the input was wrong (also a DIR that holds something else or is damaged), 130 interrupted, 1 anything
-else.";
+Exit status: 0 done, 2 the input was wrong (also a DIR that holds something else or is damaged), 130 interrupted, 143
+ended by SIGTERM, 1 anything else.";
 
 /// Runs the sweep and returns the exit status.
 pub(crate) fn sweep(arguments: &Arguments) -> u8 {
@@ -83,13 +83,11 @@ pub(crate) fn sweep(arguments: &Arguments) -> u8 {
     if let Err(status) = check_outputs(arguments, &sweep) {
         return status;
     }
-    let stop = Arc::new(AtomicBool::new(false));
-    let handler = stop.clone();
-    // If no handler can be installed, Ctrl-C ends the process at once; finished runs are in the journal in any case.
-    let _ = ctrlc::set_handler(move || handler.store(true, Ordering::Relaxed));
+    // If there is no handler, a signal ends the process at once; finished runs are in the journal in any case.
+    let stop = Stop::on_interrupt();
     let count = Mutex::new(Count::new());
     let progress = |done, all| count.lock().unwrap_or_else(PoisonError::into_inner).at(done, all);
-    let watch = Watch { stop: &stop, progress: &progress };
+    let watch = Watch { stop: &stop.asked, progress: &progress };
     let executed = sweep::execute(&sweep, &arguments.out, arguments.threads.map(usize::from), &watch);
     count.lock().unwrap_or_else(PoisonError::into_inner).finish();
     let executed = match executed {
@@ -103,7 +101,7 @@ pub(crate) fn sweep(arguments: &Arguments) -> u8 {
             executed.all,
             arguments.out.display()
         ));
-        return INTERRUPTED;
+        return stop.status();
     }
     if arguments.shard.is_some() {
         return shard_done(arguments, &executed);

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use support::{anabranch, command, stderr};
 
 fn example(name: &str) -> String {
@@ -101,19 +102,16 @@ fn two_results_never_go_to_one_place() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }
 
-/// Presses Ctrl-C as soon as the work has begun, and returns what the command did.
-fn interrupted(arguments: &[&str], has_begun: impl Fn(u32) -> bool) -> Output {
-    interrupted_command(&mut command(arguments), has_begun)
-}
+/// The signals that end a command, and its exit status then.
+const ENDS: [(Signal, i32); 2] = [(Signal::INT, 130), (Signal::TERM, 143)];
 
-/// The same with a command that has more than arguments.
-fn interrupted_command(command: &mut Command, has_begun: impl Fn(u32) -> bool) -> Output {
+/// Sends a signal as soon as the work has begun, and returns what the command did.
+fn ended(signal: Signal, command: &mut Command, has_begun: impl Fn(u32) -> bool) -> Output {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     while !has_begun(child.id()) {
         std::thread::sleep(Duration::from_millis(5));
     }
-    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT)
-        .expect("it runs");
+    kill_process(Pid::from_child(&child), signal).expect("it runs");
     child.wait_with_output().expect("it ends")
 }
 
@@ -125,25 +123,30 @@ fn an_interrupted_run_says_so_and_leaves_no_file_that_looks_complete() {
         (example("one-path"), path("c.pcapng"), path("c.qlog"), path("c.json"));
     let endless = ["run", &scenario, "--set", "flow.transfer.send=900 TB"];
     let files = ["--pcap", &pcap, "--qlog", &qlog, "--perfetto", &trace];
-    let output =
-        interrupted(&[&endless[..], &files].concat(), |_| place.path().join("c.json.partial").exists());
-    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
-    let message = stderr(&output);
-    assert!(
-        message.contains("interrupted: the run had come to ") && message.contains(" s of simulated time")
-    );
-    assert_eq!(names(place.path()), ["c.json.partial", "c.pcapng.partial", "c.qlog.partial"]);
+    for (signal, status) in ENDS {
+        let mut run = command(&[&endless[..], &files].concat());
+        let output = ended(signal, &mut run, |_| place.path().join("c.json.partial").exists());
+        assert_eq!(output.status.code(), Some(status), "{}", stderr(&output));
+        let message = stderr(&output);
+        assert!(
+            message.contains("interrupted: the run had come to ") && message.contains(" s of simulated time")
+        );
+        let left = ["c.json.partial", "c.pcapng.partial", "c.qlog.partial"];
+        assert_eq!(names(place.path()), left);
+        left.iter().for_each(|name| fs::remove_file(place.path().join(name)).expect("it is there"));
+    }
     // A complete run has its files under their names, and nothing else is left.
     let output = anabranch(&[&["run", &scenario][..], &files].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(names(place.path()), ["c.json", "c.pcapng", "c.qlog"]);
 }
 
-/// Whether the process handles SIGINT, signal 2, itself: the kernel shows it among those that are caught.
-fn catches_ctrl_c(id: u32) -> bool {
+/// Whether the process handles SIGINT, signal 2, and SIGTERM, signal 15, itself: the kernel shows them among those that are caught.
+fn catches_signals(id: u32) -> bool {
+    const BOTH: u64 = 1 << 1 | 1 << 14;
     let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).map(str::trim);
-    mask.and_then(|mask| u64::from_str_radix(mask, 16).ok()).is_some_and(|mask| mask & 0b10 != 0)
+    mask.and_then(|mask| u64::from_str_radix(mask, 16).ok()).is_some_and(|mask| mask & BOTH == BOTH)
 }
 
 #[test]
@@ -156,23 +159,27 @@ fn an_interrupted_reproduction_says_what_is_kept() {
         (&[][..], "interrupted: nothing is kept without --resume FILE"),
         (&["--resume", &journal], "interrupted: the finished runs are kept in"),
     ] {
-        let output = interrupted(&[&long[..], more].concat(), catches_ctrl_c);
-        assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
-        assert!(stderr(&output).contains(part), "{}", stderr(&output));
+        for (signal, status) in ENDS {
+            let output = ended(signal, &mut command(&[&long[..], more].concat()), catches_signals);
+            assert_eq!(output.status.code(), Some(status), "{}", stderr(&output));
+            assert!(stderr(&output).contains(part), "{}", stderr(&output));
+        }
     }
     let help = String::from_utf8(anabranch(&["reproduce", "--help"]).stdout).expect("text");
-    assert!(help.contains("Ctrl-C keeps nothing without --resume"), "{help}");
+    assert!(help.contains("Ctrl-C or SIGTERM keeps nothing without --resume"), "{help}");
 }
 
 /// Papers that are built into the program are unpacked to a temporary directory.
 #[test]
 fn an_interrupted_reproduction_leaves_no_unpacked_papers() {
     let place = tempfile::tempdir().expect("a directory");
-    let mut reproduce = command(&["reproduce", "receive-buffer-blocking", "--seeds", "1000"]);
-    reproduce.current_dir(&place).env("TMPDIR", place.path());
-    let output = interrupted_command(&mut reproduce, catches_ctrl_c);
-    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
-    assert!(names(place.path()).is_empty(), "{:?}", names(place.path()));
+    for (signal, status) in ENDS {
+        let mut reproduce = command(&["reproduce", "receive-buffer-blocking", "--seeds", "1000"]);
+        reproduce.current_dir(&place).env("TMPDIR", place.path());
+        let output = ended(signal, &mut reproduce, catches_signals);
+        assert_eq!(output.status.code(), Some(status), "{}", stderr(&output));
+        assert!(names(place.path()).is_empty(), "{:?}", names(place.path()));
+    }
 }
 
 /// A table that cannot be written to its end has not its name: here no file may have more than a few hundred bytes.

@@ -314,25 +314,28 @@ fn more_seeds_later_run_only_what_is_missing() {
 }
 
 #[test]
-fn an_interrupt_ends_with_130_and_keeps_what_was_finished() {
+fn a_signal_ends_it_with_its_status_and_keeps_what_was_finished() {
+    use rustix::process::Signal;
     let place = place();
     let endless = SWEEP.replace("until = { time = \"3 %\" }", "").replace("seeds = 15", "seeds = 100000");
     std::fs::write(place.path().join("sweep.toml"), endless).expect("the sweep is written");
-    let arguments = arguments(place.path(), "out", "2");
-    let mut child = command(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
-    let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
-    let journal = place.path().join("out/runs.journal");
-    while std::fs::metadata(&journal).map_or(0, |file| file.len()) < 1000 {
-        std::thread::yield_now();
+    for (out, signal, status) in [("interrupted", Signal::INT, 130), ("ended", Signal::TERM, 143)] {
+        let arguments = arguments(place.path(), out, "2");
+        let mut child = command(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let journal = place.path().join(out).join("runs.journal");
+        while std::fs::metadata(&journal).map_or(0, |file| file.len()) < 1000 {
+            std::thread::yield_now();
+        }
+        let process = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(process, signal).expect("it gets the signal");
+        let output = child.wait_with_output().expect("it has ended");
+        assert_eq!(output.status.code(), Some(status), "{}", stderr(&output));
+        assert!(stderr(&output).contains("the same command goes on"), "{}", stderr(&output));
+        assert!(output.stdout.is_empty() && !place.path().join(out).join("runs.csv").exists());
+        let finished = std::fs::read_to_string(&journal).expect("the journal");
+        assert!(finished.ends_with('\n') && finished.lines().count() > 5);
     }
-    let process = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(process, rustix::process::Signal::INT).expect("it gets the signal");
-    let output = child.wait_with_output().expect("it has ended");
-    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
-    assert!(stderr(&output).contains("the same command goes on"), "{}", stderr(&output));
-    assert!(output.stdout.is_empty() && !place.path().join("out/runs.csv").exists());
-    let finished = std::fs::read_to_string(&journal).expect("the journal");
-    assert!(finished.ends_with('\n') && finished.lines().count() > 5);
 }
 
 /// Each file of `bad-sweeps/` says in its first line what is to be told of it, as those of `bad/` do.

@@ -6,8 +6,9 @@ use anabranch_lab::advice::{Answer, Judged, Task, configurations, explain, searc
 use comfy_table::Table;
 use serde_json::{Value, json};
 
-use super::{random, read, seconds, stopped_by_ctrl_c, watched};
+use super::{random, read, seconds, watched};
 use crate::output::{print, print_json};
+use crate::runtime::Stop;
 use crate::{DONE, FAILED, table};
 
 #[derive(clap::Args)]
@@ -58,19 +59,19 @@ A task names the paths, the primary first, what is sent, and what must hold:
   new_data = \"800 ms\"
   outages = \"99 %\"
 
-Ctrl-C ends the search with the best so far.
+Ctrl-C or SIGTERM ends the search with the best so far.
 
 Exit status: 0 there is advice, 1 no parameters meet the budget, 2 the input was wrong. Of random tasks: 1 if fewer than 95 %
 of the answers hold their budget.";
 
 pub(super) fn answer(asked: &Arguments) -> u8 {
-    let stop = stopped_by_ctrl_c();
+    let stop = Stop::on_interrupt();
     if let Some(wanted) = asked.random {
         let trials = asked.trials.or_else(|| asked.seconds.is_none().then_some(TRIALS));
         return random::answer(
             wanted,
             &random::Each { trials, seconds: asked.seconds, json: asked.json },
-            &stop,
+            &stop.asked,
         );
     }
     let Some(file) = &asked.file else { return FAILED };
@@ -79,7 +80,7 @@ pub(super) fn answer(asked: &Arguments) -> u8 {
         Err(status) => return status,
     };
     let seconds = asked.seconds.or_else(|| asked.trials.is_none().then_some(SECONDS));
-    let answer = watched(&stop, seconds, |watch| search(&task, asked.trials, watch));
+    let answer = watched(&stop.asked, seconds, |watch| search(&task, asked.trials, watch));
     let printed =
         if asked.json { print_json(&as_json(&task, &answer)) } else { print(&as_text(&task, &answer)) };
     match (printed, answer.advice.is_some()) {

@@ -7,8 +7,8 @@ mod policy;
 mod random;
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anabranch_lab::advice::Watch;
@@ -54,15 +54,6 @@ fn seconds(text: &str) -> Result<f64, String> {
         Ok(seconds) if (0.1..=86_400.0).contains(&seconds) => Ok(seconds),
         _ => Err("expected a number of seconds, 0.1 to 86400".to_owned()),
     }
-}
-
-/// What Ctrl-C sets. It can be set up once.
-fn stopped_by_ctrl_c() -> Arc<AtomicBool> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let handler = stop.clone();
-    // Without a handler Ctrl-C ends the process without an answer.
-    let _ = ctrlc::set_handler(move || handler.store(true, Ordering::Relaxed));
-    stop
 }
 
 /// Works with progress, for so many seconds at most if there is a limit, or until it is stopped.

@@ -8,9 +8,10 @@ use anabranch_lab::report::policy_page;
 use comfy_table::Table;
 use serde_json::{Value, json};
 
-use super::{read, seconds, stopped_by_ctrl_c, watched};
+use super::{read, seconds, watched};
 use crate::output::{fail, print, print_json};
 use crate::place::{Places, keep, write_whole};
+use crate::runtime::Stop;
 use crate::{DONE, FAILED, table};
 
 #[derive(clap::Args)]
@@ -49,7 +50,7 @@ A task names two paths, the primary first, and the transfer:
   send = \"10 MB\"
   policies = [\"same\", \"alternate\"]
 
-Ctrl-C ends the comparison with what is known by then.
+Ctrl-C or SIGTERM ends the comparison with what is known by then.
 
 Exit status: 0 there is advice, 1 no transfer was complete, 2 the input was wrong.";
 
@@ -62,7 +63,8 @@ pub(super) fn answer(asked: &Arguments) -> u8 {
     if let Err(status) = places.check().and_then(|()| keep(&asked.report, asked.force)) {
         return status;
     }
-    let answer = watched(&stopped_by_ctrl_c(), Some(asked.seconds), |watch| advise_policy(&task, watch));
+    let answer =
+        watched(&Stop::on_interrupt().asked, Some(asked.seconds), |watch| advise_policy(&task, watch));
     let printed =
         if asked.json { print_json(&as_json(&task, &answer)) } else { print(&as_text(&task, &answer)) };
     if let Some(file) = &asked.report {
