@@ -27,7 +27,7 @@ pub struct RunResult {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stations: Vec<StationResult>,
     /// Jain's fairness index of the flows' throughputs: 1 if all are equal, 1/n if one of n flows has everything (eq. 1 of
-    /// "Performance and Fairness of SCTP and TCP in satellite networks"). `None` if nothing arrived.
+    /// "Effect of Congestion Control on the Performance of TCP and SCTP over Satellite Networks"). `None` if nothing arrived.
     pub fairness: Option<f64>,
     /// How much higher the mean throughput of the SCTP flows is than that of the TCP flows, in per cent (eq. 2 there);
     /// `None` unless there are both.

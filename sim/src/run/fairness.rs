@@ -1,4 +1,4 @@
-//! How a network is shared: the metrics of "Performance and Fairness of SCTP and TCP in satellite networks".
+//! How a network is shared: the metrics of "Effect of Congestion Control on the Performance of TCP and SCTP over Satellite Networks".
 
 use crate::results::FlowResult;
 
