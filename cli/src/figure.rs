@@ -70,13 +70,8 @@ impl Column {
             .marks
             .iter()
             .filter_map(|mark| Some((paper.marks[*mark].name.clone(), after(run.moments[*mark]?.at))));
-        let completion = run.result.flows[flow].completion;
         let mut column = Column {
-            heading: format!(
-                "{}: {}",
-                run.value,
-                completion.map_or("unfinished".to_owned(), |s| format!("{s:.2} s"))
-            ),
+            heading: heading(figure, run, flow),
             times: format!("seconds after {}", paper.marks[figure.since].name),
             ended: 0.0,
             acked: Points::new(),
@@ -130,6 +125,18 @@ impl Column {
                 self.ssthresh.push((at, value / 1e3));
             }
         }
+    }
+}
+
+/// The value of a run, and how long its transfer took, if it has an end.
+fn heading(figure: &Figure, run: &FigureRun, flow: usize) -> String {
+    let value = run.value.trim_matches(['\'', '"']);
+    let value = if figure.over.key == "seed" { format!("seed {value}") } else { value.to_owned() };
+    let flow = &run.result.flows[flow];
+    match (flow.completion, flow.missing) {
+        (Some(seconds), _) => format!("{value}: {seconds:.2} s"),
+        (None, Some(_)) => format!("{value}: unfinished"),
+        (None, None) => value,
     }
 }
 
@@ -199,10 +206,11 @@ fn draw(figure: &Figure, columns: &[Column]) -> Result<String, Box<dyn std::erro
         let (whole, details) = below.split_vertically(WHOLE);
         draw_whole(&whole, columns)?;
         let (x, y) = (detail_times(figure), detail_chunks(figure, columns));
+        let range = below_range(figure, columns);
         let panels = details.split_evenly((2, columns.len()));
         for (i, column) in columns.iter().enumerate() {
             draw_sequence(&panels[i], figure, column, COLORS[i % COLORS.len()], [x, y])?;
-            draw_below(&panels[columns.len() + i], figure, column, COLORS[i % COLORS.len()], x)?;
+            draw_below(&panels[columns.len() + i], figure, column, COLORS[i % COLORS.len()], range)?;
         }
         root.present()?;
     }
@@ -216,7 +224,8 @@ fn draw_whole(area: &Area<'_>, columns: &[Column]) -> Drawn {
     mesh(&mut chart, columns.first().map_or("seconds", |column| &column.times), "chunks acknowledged")?;
     for (i, column) in columns.iter().enumerate() {
         let color = COLORS[i % COLORS.len()];
-        let line = LineSeries::new(thin(&column.acked, [end / 2000.0, most / 400.0]), color.stroke_width(2));
+        let acked = thin(&stepped(&column.acked), [end / 2000.0, most / 400.0]);
+        let line = LineSeries::new(acked, color.stroke_width(2));
         chart
             .draw_series(line)?
             .label(column.heading.clone())
@@ -248,10 +257,7 @@ fn draw_sequence(
             chart.draw_series(sent)?.label("sent").legend(line(color));
         }
         None => {
-            // The acknowledged number stays constant until the next acknowledgement.
-            let mut acked = inside(&column.acked);
-            acked.extend(acked.last().map(|(_, chunk)| (x.1, *chunk)));
-            let acked = LineSeries::new(thin(&acked, step), FAINT.stroke_width(1));
+            let acked = LineSeries::new(thin(&acknowledged(column, range), step), FAINT.stroke_width(1));
             chart.draw_series(acked)?.label("acknowledged").legend(line(FAINT));
             let sent = LineSeries::new(thin(&inside(&column.sent), step), color.stroke_width(2));
             chart.draw_series(sent)?.label("sent").legend(line(color));
@@ -268,9 +274,14 @@ fn draw_sequence(
     legend(&mut chart, SeriesLabelPosition::LowerRight)
 }
 
-fn draw_below(area: &Area<'_>, figure: &Figure, column: &Column, color: RGBColor, x: (f64, f64)) -> Drawn {
-    let range = below_range(figure, column);
-    let most = range[1].1;
+fn draw_below(
+    area: &Area<'_>,
+    figure: &Figure,
+    column: &Column,
+    color: RGBColor,
+    range: [(f64, f64); 2],
+) -> Drawn {
+    let [x, (_, most)] = range;
     let mut chart = chart(area, "", range)?;
     mesh(&mut chart, &column.times, &axis(figure))?;
     draw_marks(&mut chart, column, range)?;
@@ -290,7 +301,10 @@ fn draw_below(area: &Area<'_>, figure: &Figure, column: &Column, color: RGBColor
             .draw_series(line)?
             .label("ssthresh")
             .legend(|(x, y)| PathElement::new(vec![(x, y), (x + 18, y)], AGAIN.stroke_width(1)));
-        legend(&mut chart, SeriesLabelPosition::UpperRight)?;
+        // The names of marks stand on top.
+        let lower = !column.marks.is_empty();
+        let place = if lower { SeriesLabelPosition::LowerRight } else { SeriesLabelPosition::UpperRight };
+        legend(&mut chart, place)?;
     }
     Ok(())
 }
@@ -306,7 +320,7 @@ fn panels(figure: &Figure, columns: &[Column]) -> Vec<Panel> {
     let [x, y] = whole_range(columns);
     let colored = || columns.iter().zip(COLORS.into_iter().cycle());
     let whole = colored().map(|(column, color)| {
-        series(&column.heading, color, false, &thin(&column.acked, [x.1 / 2000.0, y.1 / 400.0]))
+        series(&column.heading, color, false, &thin(&stepped(&column.acked), [x.1 / 2000.0, y.1 / 400.0]))
     });
     let time = columns.first().map_or(String::new(), |column| column.times.clone());
     let mut panels = vec![Panel {
@@ -322,7 +336,7 @@ fn panels(figure: &Figure, columns: &[Column]) -> Vec<Panel> {
         axes: [column.times.clone(), "chunk".to_owned()],
         ranges,
         series: vec![
-            series("acknowledged", FAINT, false, &inside(&column.acked, ranges)),
+            series("acknowledged", FAINT, false, &acknowledged(column, ranges)),
             series("sent", color, true, &inside(&column.sent, ranges)),
             series("dropped", DROP, true, &inside(&column.dropped, ranges)),
             series("sent again", AGAIN, true, &inside(&column.again, ranges)),
@@ -330,7 +344,7 @@ fn panels(figure: &Figure, columns: &[Column]) -> Vec<Panel> {
         marks: column.marks.clone(),
     }));
     panels.extend(colored().map(|(column, color)| {
-        let range = below_range(figure, column);
+        let range = below_range(figure, columns);
         let mut lines = vec![series(&axis(figure), color, false, &held(&column.below, range[0]))];
         if !column.ssthresh.is_empty() {
             lines.push(series("ssthresh", AGAIN, false, &held(&column.ssthresh, range[0])));
@@ -356,6 +370,13 @@ fn inside(points: &Points, [x, y]: [(f64, f64); 2]) -> Points {
     points.iter().copied().filter(|(t, c)| *t >= x.0 && *t <= x.1 && *c >= y.0 && *c <= y.1).collect()
 }
 
+/// The number of acknowledged chunks within these ranges, up to the right edge.
+fn acknowledged(column: &Column, range: [(f64, f64); 2]) -> Points {
+    let mut acked = inside(&column.acked, range);
+    acked.extend(acked.last().map(|(_, chunk)| (range[0].1, *chunk)));
+    stepped(&acked)
+}
+
 /// The ends of the axes of the chart of the whole transfer.
 fn whole_range(columns: &[Column]) -> [(f64, f64); 2] {
     let end = columns.iter().map(|column| column.ended).fold(0.0, f64::max);
@@ -365,10 +386,10 @@ fn whole_range(columns: &[Column]) -> [(f64, f64); 2] {
     [(start, end), (0.0, most)]
 }
 
-/// The ends of the axes of the lower chart.
-fn below_range(figure: &Figure, column: &Column) -> [(f64, f64); 2] {
+/// The ends of the axes of the lower charts. All have the same, so that they can be compared.
+fn below_range(figure: &Figure, columns: &[Column]) -> [(f64, f64); 2] {
     let x = detail_times(figure);
-    let shown = column.below.iter().filter(|(at, _)| *at <= x.1);
+    let shown = columns.iter().flat_map(|column| &column.below).filter(|(at, _)| *at <= x.1);
     [x, (0.0, shown.map(|at| at.1).fold(0.0, f64::max) * 1.05)]
 }
 
@@ -379,8 +400,11 @@ fn held(points: &Points, x: (f64, f64)) -> Points {
     let before = shown.iter().rev().find(|(t, _)| *t < x.0).map(|(_, value)| (x.0, *value));
     let last = shown.last().map(|(_, value)| (x.1, *value));
     let within = shown.iter().copied().filter(|(t, _)| *t >= x.0);
-    let points: Points = before.into_iter().chain(within).chain(last).collect();
-    // A value holds until the next record.
+    stepped(&before.into_iter().chain(within).chain(last).collect())
+}
+
+/// The corners of a line whose values hold until the next.
+fn stepped(points: &Points) -> Points {
     let steps = points.windows(2).flat_map(|pair| [(pair[1].0, pair[0].1), pair[1]]);
     points.first().copied().into_iter().chain(steps).collect()
 }

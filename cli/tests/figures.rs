@@ -92,6 +92,29 @@ fn a_figure_shows_throughput() {
     assert_eq!(svg.lines().filter(|line| line.trim() == axis).count(), 2);
 }
 
+/// Two transfers without an end: each heading is the value alone, the lower charts have one scale, and the number of acknowledged chunks
+/// stays constant until the next acknowledgement.
+#[test]
+fn columns_can_be_compared() {
+    let csv = figure("satellite-fairness", "figure-9-11.csv", "1");
+    let acknowledged: Vec<[f64; 2]> = csv
+        .lines()
+        .map(|line| line.split(',').collect::<Vec<_>>())
+        .filter(|row| row[1] == "acknowledged" && row[2] == "4380")
+        .map(|row| [row[3], row[4]].map(|number| number.parse().expect("a number")))
+        .collect();
+    assert!(acknowledged.len() > 10);
+    assert!(
+        acknowledged.windows(2).all(|pair| pair[0][0] == pair[1][0] || pair[0][1] == pair[1][1]),
+        "{csv}"
+    );
+    let tex = figure("satellite-fairness", "figure-9-11.tex", "1");
+    let highest: Vec<&str> = tex.split("ymax=").skip(1).map(|rest| rest.split(',').next().unwrap()).collect();
+    assert_eq!((highest.len(), highest[3]), (5, highest[4]));
+    let svg = figure("satellite-fairness", "figure-5.svg", "1");
+    assert_eq!(svg.lines().filter(|line| line.trim() == "seed 2").count(), 2);
+}
+
 /// The radios of the publication on multihop wireless: every node, the ranges around one, and the flows.
 #[test]
 fn a_map_shows_radios_and_ranges() {
