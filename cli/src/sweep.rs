@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anabranch_lab::command::quoted;
 use anabranch_lab::report::{PictureError, sweep_files, sweep_page};
-use anabranch_lab::statistics::Summary;
+use anabranch_lab::statistics::{self, Summary};
 use anabranch_lab::sweep::{self, CellSummary, Executed, Shard, Sweep, SweepError, Watch};
 use anabranch_sim::scenario::{Document, read_text};
 use comfy_table::Table;
@@ -217,11 +217,7 @@ fn table(sweep: &Sweep, executed: &Executed, summaries: &[CellSummary]) -> Strin
 /// runs, if not all `runs` have a value.
 fn mean(summary: &Summary, runs: usize) -> String {
     let value = match (summary.mean, summary.ci95) {
-        (Some(mean), Some(width)) if width > 0.0 => {
-            let digits = 1 - libm::floor(libm::log10(width)) as i32;
-            let digits = usize::try_from(digits).unwrap_or(0).min(12);
-            format!("{mean:.digits$} ± {width:.digits$}")
-        }
+        (Some(mean), Some(width)) if width > 0.0 => statistics::rounded(mean, width).join(" ± "),
         (Some(mean), _) => mean.to_string(),
         (None, _) => "-".to_owned(),
     };

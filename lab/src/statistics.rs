@@ -123,6 +123,13 @@ pub fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     Some(sorted[below] + (place - below as f64) * (sorted[above] - sorted[below]))
 }
 
+/// A mean and half of its interval, rounded to the digits that the interval supports.
+pub fn rounded(mean: f64, half: f64) -> [String; 2] {
+    let digits = 1_i32.saturating_sub(libm::floor(libm::log10(half)) as i32);
+    let digits = usize::try_from(digits).unwrap_or(0).min(12);
+    [mean, half].map(|value| format!("{value:.digits$}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,5 +182,12 @@ mod tests {
         values.iter().for_each(|value| moments.add(*value));
         close(moments.sd(), (100.0_f64 / 99.0 / 4.0).sqrt());
         close(moments.half_width(0.95), Summary::of(&values).ci95.unwrap());
+    }
+
+    #[test]
+    fn a_mean_has_the_digits_that_its_interval_supports() {
+        let written = [(0.1, 0.226_215_7), (7_913_261.4, 475_036.2), (3.0, 0.0)]
+            .map(|(mean, half)| rounded(mean, half).join(" ± "));
+        assert_eq!(written, ["0.10 ± 0.23", "7913261 ± 475036", "3.000000000000 ± 0.000000000000"]);
     }
 }

@@ -9,7 +9,7 @@ use super::export::{FileNames, PictureError};
 use super::page::{data, shell};
 use super::plotly::{shortened, text};
 use super::plots::figure_files;
-use crate::statistics::Summary;
+use crate::statistics::{Summary, rounded};
 use crate::sweep::{CellSummary, Executed, Measured, Sweep, summaries, written};
 
 const SCRIPT: &str = include_str!("figures.js");
@@ -252,10 +252,14 @@ fn commands(sweep: &Sweep, cells: &[usize]) -> Vec<String> {
 
 fn table(sweep: &Sweep, executed: &Executed, cells: &[CellSummary]) -> Markup {
     let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), shortened);
+    let interval = |summary: &Summary| match (summary.mean, summary.ci95) {
+        (Some(mean), Some(half)) if half > 0.0 => rounded(mean, half),
+        (mean, half) => [mean, half].map(number),
+    };
     // Runs without a value do not count in a mean.
-    let mean = |summary: &Summary, counted: usize| match summary.n == counted {
-        true => number(summary.mean),
-        false => format!("{} ({} of {counted} runs)", number(summary.mean), summary.n),
+    let counted = |summary: &Summary, all: usize| match summary.n == all {
+        true => String::new(),
+        false => format!(" ({} of {all} runs)", summary.n),
     };
     html! {
         h2 { "All cells" }
@@ -269,7 +273,10 @@ fn table(sweep: &Sweep, executed: &Executed, cells: &[CellSummary]) -> Markup {
             tbody { @for (i, cell) in cells.iter().enumerate() { tr {
                 @for value in sweep.varied(i) { td { (written(value)) } }
                 td { (executed.counted(i)) }
-                @for (_, summary) in &cell.measures.0 { td { (mean(summary, executed.counted(i))) } td { (number(summary.ci95)) } }
+                @for (_, summary) in &cell.measures.0 {
+                    @let [mean, half] = interval(summary);
+                    td { (mean) (counted(summary, executed.counted(i))) } td { (half) }
+                }
                 td { code { (sweep.command(i, sweep.seed(0))) } }
             } } }
         } }
