@@ -4,7 +4,7 @@ use anabranch_sim::results::RunResult;
 use serde_json::json;
 
 use super::chart::{COLORS, Chart, Columns, Series, Shape};
-use super::record::{ChannelRecord, FlowRecord, PathRecord, Recorder, WaitCause};
+use super::record::{ChannelRecord, FlowRecord, LinkRecord, PathRecord, Recorder, WaitCause};
 
 const DROPPED: &str = "#d00000";
 const NEUTRAL: &str = "#888888";
@@ -23,11 +23,26 @@ const LANE: u32 = 36;
 
 /// The charts of everything that was recorded of the run with this result.
 pub(super) fn charts(recorder: &Recorder, result: &RunResult) -> Vec<Chart> {
-    let flows = recorder.flows.iter().filter(|flow| !flow.paths.is_empty());
-    let mut charts: Vec<Chart> = flows.flat_map(|flow| of_flow(flow, result)).collect();
-    charts.extend(queues(recorder));
-    charts.extend(recorder.channels.iter().filter(|channel| !channel.is_empty()).map(frames));
-    charts
+    groups(recorder, result, usize::MAX).into_iter().flat_map(|(_, charts)| charts).collect()
+}
+
+/// All charts in groups with names: those of at most so many flows each, and those of links and channels. If there are no more flows,
+/// all are in one group.
+pub(super) fn groups(recorder: &Recorder, result: &RunResult, flows: usize) -> Vec<(String, Vec<Chart>)> {
+    let used: Vec<&FlowRecord> = recorder.flows.iter().filter(|flow| !flow.paths.is_empty()).collect();
+    let group = |flows: &[&FlowRecord]| {
+        let names = [flows.first(), flows.last()].map(|flow| flow.map_or("", |flow| flow.name.as_str()));
+        let charts = flows.iter().flat_map(|flow| of_flow(flow, result)).collect();
+        (format!("{} to {}", names[0], names[1]), charts)
+    };
+    let mut groups: Vec<(String, Vec<Chart>)> = used.chunks(flows).map(group).collect();
+    let channels = recorder.channels.iter().filter(|channel| !channel.is_empty()).map(frames);
+    let network: Vec<Chart> = queues(recorder).into_iter().chain(channels).collect();
+    match &mut groups[..] {
+        [(_, charts)] => charts.extend(network),
+        _ => groups.push(("queues and channels".to_owned(), network)),
+    }
+    groups
 }
 
 fn of_flow(flow: &FlowRecord, result: &RunResult) -> [Chart; 5] {
@@ -169,11 +184,10 @@ fn per_path(
 fn waiting(flow: &FlowRecord, ended: f64) -> Chart {
     let mut chart = chart(format!("{}: data waited for", flow.name), "", BAR);
     chart.lanes.push(String::new());
-    let ends = flow.waits.iter().skip(1).map(|(at, _)| *at).chain([(ended * 1e9) as u64]);
-    let states: Vec<_> = flow.waits.iter().zip(ends).collect();
+    let states = states(flow, (ended * 1e9) as u64);
     for (cause, name, color) in WaitCause::SHOWN {
         let mut columns = Columns::default();
-        for ((from, _), to) in states.iter().filter(|((_, by), _)| *by == cause) {
+        for (_, from, to) in states.iter().filter(|(by, ..)| *by == cause) {
             columns.interval(*from, *to, 1.0);
         }
         let meta = Some(json!({ "kind": "waiting", "flow": flow.name }));
@@ -190,16 +204,42 @@ fn waiting(flow: &FlowRecord, ended: f64) -> Chart {
     chart
 }
 
+/// For what data waited, from when to when. Before the first data was sent, it waited for its turn because of the handshake.
+fn states(flow: &FlowRecord, ended: u64) -> Vec<(WaitCause, u64, u64)> {
+    let began = flow.began().unwrap_or(ended);
+    let ends = flow.waits.iter().skip(1).map(|(at, _)| *at).chain([ended]);
+    let mut states = Vec::new();
+    for ((from, by), to) in flow.waits.iter().zip(ends) {
+        let handshake = if *by == WaitCause::Turn { began.min(to).max(*from) } else { *from };
+        states.push((WaitCause::Handshake, *from, handshake));
+        states.push((*by, handshake, to));
+    }
+    states.retain(|(_, from, to)| from < to);
+    states
+}
+
+/// The queues of the links, each in the color of the path that has its name. Of the two directions of a link the one with the
+/// shorter queue is dotted.
 fn queues(recorder: &Recorder) -> Option<Chart> {
     let mut chart = chart("Queues".to_owned(), "packets", CHART);
-    let used = recorder.links.iter().filter(|link| !link.queue.is_empty());
-    chart.series = used
-        .zip(COLORS.iter().cycle())
-        .map(|(link, color)| {
+    let paths = recorder.flows.iter().flat_map(|flow| flow.paths.iter().map(|(path, _)| path));
+    let mut names: Vec<&String> = Vec::new();
+    for name in paths.chain(recorder.links.iter().map(|link| &link.link)) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    for directions in recorder.links.chunk_by(|one, next| one.link == next.link) {
+        let most = directions.iter().map(LinkRecord::used).max();
+        let first = directions.iter().position(|link| Some(link.used()) == most);
+        let color = names.iter().position(|name| **name == directions[0].link).unwrap_or(0);
+        for (number, link) in directions.iter().enumerate().filter(|(_, link)| !link.queue.is_empty()) {
             let lengths = link.queue.iter().map(|(at, packets)| (at, f64::from(packets)));
-            steps(link.name.clone(), color, "solid", Columns::of(lengths))
-        })
-        .collect();
+            let name = format!("{} {}", link.link, link.direction);
+            let dash = if first == Some(number) { "solid" } else { "dot" };
+            chart.series.push(steps(name, COLORS[color % COLORS.len()], dash, Columns::of(lengths)));
+        }
+    }
     (!chart.series.is_empty()).then_some(chart)
 }
 

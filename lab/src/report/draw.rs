@@ -59,13 +59,14 @@ fn mesh(plane: &mut Plane<'_, '_>, chart: &Chart) -> Drawn {
         let place = (value.round() as usize).checked_sub(1);
         place.filter(|_| near).and_then(|lane| chart.lanes.get(lane)).cloned().unwrap_or_default()
     };
-    let number = |value: &f64| value.to_string();
+    let number = |value: &f64| short(*value);
     let named = !chart.lanes.is_empty();
     let label: &dyn Fn(&f64) -> String = if named { &lane } else { &number };
     let mut mesh = plane.configure_mesh();
     mesh.light_line_style(TRANSPARENT).bold_line_style(FAINT.mix(0.25)).axis_style(FAINT);
     mesh.label_style((FONT, 13).into_font().color(&INK)).x_desc("seconds").y_desc(chart.unit);
-    mesh.x_labels(10).y_labels(if named { 2 * chart.lanes.len() + 2 } else { 6 }).y_label_formatter(label);
+    mesh.x_labels(10).x_label_formatter(&number);
+    mesh.y_labels(if named { 2 * chart.lanes.len() + 2 } else { 6 }).y_label_formatter(label);
     mesh.draw()?;
     Ok(())
 }
@@ -90,7 +91,10 @@ fn draw_series(plane: &mut Plane<'_, '_>, series: &Series, ended: f64) -> Drawn 
             }
         }
         Shape::Bars(_) => {
+            // The ends of rectangles are whole pixels: a bar shorter than one could have no width.
+            let pixel = ended / f64::from(plane.plotting_area().dim_in_pixel().0.max(2) - 1);
             let bar = |[from, lane, to]: [f64; 3]| {
+                let to = to.max(from + pixel);
                 Rectangle::new([(from, lane - 0.3), (to, lane + 0.3)], color.filled())
             };
             plane.draw_series(intervals(series).map(bar))?;
@@ -170,7 +174,7 @@ pub(super) fn dashes(
     Ok(())
 }
 
-/// Names of a legend, at most, and characters of each: pictures of any sweep have a size that can be drawn.
+/// Names of a legend, at most, and characters of each name and label: pictures of any sweep have a size that can be drawn.
 pub(super) const NAMES: usize = 100;
 const LETTERS: usize = 100;
 
@@ -181,6 +185,14 @@ pub(super) fn legend_size<'n>(names: impl Iterator<Item = &'n str>) -> [u32; 2] 
     [(40 + 8 * longest).max(230), 70 + 20 * lengths.len() as u32]
 }
 
+/// The beginning of a name that is too long.
+pub(super) fn clipped(name: &str) -> String {
+    match name.char_indices().nth(LETTERS) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name.to_owned(),
+    }
+}
+
 /// Name number `number` of a legend of `all` at this height.
 pub(super) fn legend_name(
     area: &DrawingArea<SVGBackend<'_>, Shift>,
@@ -188,11 +200,7 @@ pub(super) fn legend_name(
     [number, all]: [usize; 2],
     y: i32,
 ) -> Drawn {
-    let text = match name.char_indices().nth(LETTERS) {
-        _ if number == NAMES => format!("and {} more", all - number),
-        Some((end, _)) => format!("{}…", &name[..end]),
-        None => name.to_owned(),
-    };
+    let text = if number == NAMES { format!("and {} more", all - number) } else { clipped(name) };
     area.draw(&Text::new(text, (28, y - 7), (FONT, 14).into_font().color(&INK)))?;
     Ok(())
 }
@@ -231,6 +239,11 @@ fn legend(area: &DrawingArea<SVGBackend<'_>, Shift>, chart: &Chart) -> Drawn {
         }
     }
     Ok(())
+}
+
+/// A number with at most four significant digits, as labels of axes have them.
+pub(super) fn short(value: f64) -> String {
+    format!("{value:.3e}").parse::<f64>().unwrap_or(value).to_string()
 }
 
 /// The color that `#rrggbb` names.

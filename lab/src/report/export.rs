@@ -292,6 +292,16 @@ mod tests {
         assert!(text.contains("{fl-w-x.csv}") && text.contains("yticklabels={{s}}"), "{text}");
     }
 
+    /// Labels have no digits of the error of a sum, and whole numbers no decimals.
+    #[test]
+    fn labels_of_axes_are_short() {
+        let mut chart = chart(Shape::Steps("solid"), Vec::new());
+        chart.series[0].columns = Columns::of([(0, 0.0), (50_000_000_000, 0.47)].into_iter());
+        let svg = draw::svg(&chart, 60.0).expect("it is drawn");
+        let texts: Vec<&str> = svg.lines().map(str::trim).collect();
+        assert!(["0.3", "10", "60"].iter().all(|label| texts.contains(label)), "{svg}");
+    }
+
     #[test]
     fn charts_of_like_titles_have_files_of_their_own() {
         let mut names = FileNames::beside(["Figure-1"].into_iter());

@@ -51,16 +51,18 @@ const levels = (function () {
     return kept;
   }
 
-  // Bars of a lane with less than a pixel between them become one. Each is begin, end and a gap.
+  // Bars of a lane with less than a pixel between them become one, and none is shorter than a pixel: it would not be seen. Each is
+  // begin, end and a gap.
   function bars({ x, y }, low, high, step) {
     const [across, up] = [[], []];
     for (let i = 0; i + 2 < x.length; i += 3) {
       if (x[i + 1] < low || x[i] > high) continue;
       const last = across.length - 2;
-      if (last > 0 && up[last] === y[i] && x[i] >= across[last] && x[i] - across[last] < step) {
-        across[last] = across[last + 1] = x[i + 1];
+      const end = Math.max(x[i + 1], x[i] + step);
+      if (last > 0 && up[last] === y[i] && x[i] >= across[last - 1] && x[i] - across[last] < step) {
+        across[last] = across[last + 1] = end;
       } else {
-        across.push(x[i], x[i + 1], x[i + 1]);
+        across.push(x[i], end, end);
         up.push(y[i], y[i], NaN);
       }
     }

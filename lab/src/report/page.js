@@ -2,7 +2,18 @@
   const state = document.documentElement.dataset;
   window.addEventListener("error", (event) => { state.error = event.message; });
   const charts = document.getElementById("charts");
-  const { data, layout } = JSON.parse(document.getElementById("figure").textContent);
+  // Of many flows the page shows one group at a time: the number behind # says which.
+  const choice = document.getElementById("group");
+  const group = Number(location.hash.slice(1)) || 0;
+  const chosen = document.getElementById(`figure-${group}`) || document.getElementById("figure");
+  const { data, layout } = JSON.parse(chosen.textContent);
+  if (choice) {
+    choice.value = chosen.id === "figure" ? "0" : String(group);
+    choice.addEventListener("change", () => {
+      location.hash = choice.value;
+      location.reload();
+    });
+  }
   const whole = layout.xaxis.range.slice();
   const traces = data.map(levels.decoded);
   // The traces that these visibilities do not hide.

@@ -4,7 +4,8 @@ use anabranch_sim::results::{FlowResult, RunResult};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde_json::Value;
 
-use super::charts::charts;
+use super::chart::Chart;
+use super::charts::groups;
 use super::plotly::figure;
 use super::record::Recorder;
 
@@ -19,6 +20,8 @@ pub struct Described {
     pub command: String,
 }
 
+/// More flows are shown in groups of so many: a browser needs minutes to draw the charts of a thousand.
+const FLOWS: usize = 10;
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = concat!("\"use strict\";\n", include_str!("levels.js"), include_str!("page.js"));
 
@@ -30,9 +33,30 @@ pub fn page(
 ) -> Result<String, serde_json::Error> {
     let results = serde_json::to_value(result)?;
     let title = described.title.clone().unwrap_or_else(|| result.scenario.clone());
+    let groups = groups(recorder, result, FLOWS);
+    let is_empty = groups.iter().all(|(_, charts)| charts.is_empty());
     let body = html! {
         (heading(described, result, &title))
         (flows(result))
+        @if is_empty { p { "No packet was sent, so there are no charts." } } @else { (drawn(&groups, result.ended)) }
+        details {
+            summary { "All results, as the option --json prints them" }
+            pre { (serde_json::to_string_pretty(&results)?) }
+        }
+    };
+    let first = groups.first().map_or(&[][..], |(_, charts)| charts);
+    let figure = PreEscaped(figure(first, result.ended));
+    Ok(shell(&title, &body, &figure, if is_empty { "" } else { SCRIPT }).into_string())
+}
+
+/// The places of the charts and of the packets, the choice between the groups of charts, and the data of all groups but the first.
+fn drawn(groups: &[(String, Vec<Chart>)], ended: f64) -> Markup {
+    html! {
+        @if groups.len() > 1 {
+            p { label for="group" { "Charts of " } select id="group" {
+                @for (number, (name, _)) in groups.iter().enumerate() { option value=(number) { (name) } }
+            } }
+        }
         p.keys { "Drag to zoom, or turn the wheel with Ctrl; double-click to see the whole run. With the charts focused: ← and → move, + and − zoom, 0 shows the whole run, Enter puts the cursor in the middle, n and p move it to the next and the previous packet." }
         div id="charts" tabindex="0" role="figure" aria-label="Charts of the run over time" {}
         section aria-live="polite" {
@@ -40,13 +64,10 @@ pub fn page(
             p id="moment" { "Click into a chart to list the chunks that were sent or dropped around that time, and what the flows waited for." }
             div.scroll { table id="packets" {} }
         }
-        details {
-            summary { "All results, as the option --json prints them" }
-            pre { (serde_json::to_string_pretty(&results)?) }
+        @for (number, (_, charts)) in groups.iter().enumerate().skip(1) {
+            script type="application/json" id={ "figure-" (number) } { (PreEscaped(figure(charts, ended))) }
         }
-    };
-    let figure = PreEscaped(figure(&charts(recorder, result), result.ended));
-    Ok(shell(&title, &body, &figure, SCRIPT).into_string())
+    }
 }
 
 /// The page around a body: its data, the charting library, and the script that draws the data with the library.

@@ -8,13 +8,18 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use serde_json::Value;
 
-use super::draw::{self, Drawn, FAINT, FONT, INK, Plane, rgb};
+use super::draw::{self, Drawn, FAINT, FONT, INK, Plane, rgb, short};
 use super::export::{FileNames, Format, PictureError, picture};
 use super::pgf::{self, tex};
 use crate::statistics::quantile;
 
-/// Pixels, without the names at the right.
-const SIZE: (u32, u32) = (840, 480);
+/// Pixels, without the names at the right and the labels below.
+const SIZE: (u32, u32) = (840, 435);
+/// Pixels for the title of the first axis and its labels, where these are numbers or short names.
+const BELOW: u32 = 45;
+/// Pixels across that a turned label needs, and the most labels of an axis.
+const LABEL: u32 = 15;
+const LABELS: usize = 400;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
@@ -121,8 +126,26 @@ impl Plot {
         ends.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], end| [low.min(end), high.max(end)])
     }
 
-    fn has_long_labels(&self) -> bool {
-        self.labels.iter().any(|label| label.len() > 8)
+    /// Whether the names of the places are turned: side by side they would have no room.
+    fn has_turned_labels(&self) -> bool {
+        let longest = self.longest_label();
+        longest > 8 || longest * self.labels.len() as u32 > 80
+    }
+
+    /// The most letters of a label.
+    fn longest_label(&self) -> u32 {
+        self.labels.iter().map(|label| draw::clipped(label).chars().count() as u32).max().unwrap_or(0)
+    }
+
+    /// Pixels, without the names at the right.
+    fn size(&self) -> (u32, u32) {
+        let labels = if self.has_turned_labels() { self.labels.len().min(LABELS) as u32 } else { 0 };
+        (SIZE.0.max(130 + LABEL * labels), SIZE.1 + self.below())
+    }
+
+    /// Pixels below the first axis.
+    fn below(&self) -> u32 {
+        BELOW + if self.has_turned_labels() { 6 * self.longest_label() } else { 0 }
     }
 
     /// The range of the first axis.
@@ -194,7 +217,8 @@ fn svg(plot: &Plot) -> Result<String, PictureError> {
     let mut svg = String::new();
     {
         let [right, height] = draw::legend_size(plot.named().map(|series| series.name.as_str()));
-        let size = (SIZE.0 + right, SIZE.1.max(height));
+        let (width, below) = plot.size();
+        let size = (width + right, below.max(height));
         let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
         draw(&root, plot).map_err(PictureError::of)?;
     }
@@ -203,11 +227,11 @@ fn svg(plot: &Plot) -> Result<String, PictureError> {
 
 fn draw(root: &Area<'_>, plot: &Plot) -> Drawn {
     root.fill(&WHITE)?;
-    let (left, right) = root.split_horizontally(SIZE.0);
+    let (left, right) = root.split_horizontally(plot.size().0);
     let mut plane = ChartBuilder::on(&left)
         .margin(12)
         .caption(&plot.title, (FONT, 17).into_font().color(&INK))
-        .x_label_area_size(if plot.has_long_labels() { 170 } else { 45 })
+        .x_label_area_size(plot.below())
         .y_label_area_size(if plot.rows.is_empty() { 90 } else { 130 })
         .build_cartesian_2d(plot.across(), plot.up())?;
     mesh(&mut plane, plot)?;
@@ -218,14 +242,13 @@ fn draw(root: &Area<'_>, plot: &Plot) -> Drawn {
         let size = if series.kind == Kind::Line { 3 } else { size };
         draw_series(&mut plane, series, values, size)?;
     }
-    if plot.has_long_labels() {
-        let places: Vec<(i32, i32)> = (1..=plot.labels.len())
-            .map(|place| plane.backend_coord(&(place as f64, plot.up().start)))
-            .collect();
+    if plot.has_turned_labels() {
         let turned = (FONT, 12).into_font().transform(FontTransform::Rotate90).color(&INK);
         let turned = turned.pos(Pos::new(HPos::Left, VPos::Center));
-        for ((x, y), label) in places.into_iter().zip(&plot.labels) {
-            root.draw(&Text::new(label.clone(), (x, y + 8), turned.clone()))?;
+        let step = plot.labels.len().div_ceil(LABELS);
+        for (place, label) in plot.labels.iter().enumerate().step_by(step) {
+            let (x, y) = plane.backend_coord(&((place + 1) as f64, plot.up().start));
+            root.draw(&Text::new(draw::clipped(label), (x, y + 8), turned.clone()))?;
         }
     }
     legend(&right, plot)?;
@@ -242,14 +265,16 @@ fn mesh(plane: &mut Plane<'_, '_>, plot: &Plot) -> Drawn {
     let tick =
         |names: &[String], value: f64| if names.is_empty() { short(value) } else { name(names, value) };
     let (column, row) = (|value: &f64| tick(&plot.labels, *value), |value: &f64| tick(&plot.rows, *value));
-    let count = |names: &[String], usual: usize| if names.is_empty() { usual } else { 2 * names.len() + 2 };
+    let count = |names: &[String], usual: usize| {
+        if names.is_empty() { usual } else { 2 * names.len().min(LABELS) + 2 }
+    };
     let nothing = |_: &f64| String::new();
     let mut mesh = plane.configure_mesh();
     mesh.light_line_style(TRANSPARENT).bold_line_style(FAINT.mix(0.25)).axis_style(FAINT);
     mesh.label_style((FONT, 13).into_font().color(&INK)).x_desc(&plot.x).y_desc(&plot.y);
     mesh.x_label_formatter(&column).y_label_formatter(&row);
     mesh.x_labels(count(&plot.labels, 8)).y_labels(count(&plot.rows, 6));
-    if plot.has_long_labels() {
+    if plot.has_turned_labels() {
         mesh.x_label_formatter(&nothing);
     }
     mesh.draw()?;
@@ -321,11 +346,6 @@ fn legend(area: &Area<'_>, plot: &Plot) -> Drawn {
         }
     }
     Ok(())
-}
-
-/// At most four significant digits.
-fn short(value: f64) -> String {
-    format!("{value:.3e}").parse::<f64>().unwrap_or(value).to_string()
 }
 
 /// A row for each point: the number of its series from 1, the series, the place on the first axis and its name, the value, and
@@ -448,6 +468,23 @@ mod tests {
         let many = lines(2_000, &"x".repeat(5_000));
         assert!(size(&many, "height") < 2_200.0 && size(&many, "width") < 2_000.0);
         assert!(many.contains("and 1900 more") && many.len() < 2_000_000);
+    }
+
+    /// Turned labels have room above the title of their axis, and beside each other.
+    #[test]
+    fn every_label_has_room() {
+        let plot = |count: usize, length: usize| {
+            let label = |n: usize| format!("{n}{}", "0".repeat(length - 1));
+            let x: Vec<String> = (0..count).map(label).collect();
+            let y = vec![1.0; count];
+            Plot::of("many", &json!({ "data": [{ "type": "scatter", "mode": "markers", "x": x, "y": y }] }))
+        };
+        let [few, long, many] = [plot(10, 8), plot(10, 60), plot(200, 1)];
+        assert_eq!((few.size(), few.has_turned_labels()), ((840, 480), false));
+        assert!(long.below() == BELOW + 60 * 6 && long.size() == (840, 480 + 60 * 6));
+        assert!(many.has_turned_labels() && many.size().0 >= 200 * LABEL);
+        let most = svg(&plot(5_000, 5_000)).expect("it is drawn");
+        assert!(most.matches("0…").count() <= LABELS && most.len() < 2_000_000, "{}", most.len());
     }
 
     #[test]

@@ -57,6 +57,8 @@ pub(super) enum WaitCause {
     PeerWindow,
     /// Room in the send buffer.
     SendBuffer,
+    /// The association, which is not set up yet.
+    Handshake,
     /// Another cause: retransmissions go first, the event allowed no more packets, or a route waits for a path.
     Turn,
     /// No path is active.
@@ -65,12 +67,13 @@ pub(super) enum WaitCause {
 
 impl WaitCause {
     /// The causes in the chart, with their names and colours. No policy paces, so pacing is not among them.
-    pub(super) const SHOWN: [(WaitCause, &'static str, &'static str); 6] = [
+    pub(super) const SHOWN: [(WaitCause, &'static str, &'static str); 7] = [
+        (WaitCause::Handshake, "the handshake", "#009e73"),
         (WaitCause::PeerWindow, "peer's window", "#d55e00"),
         (WaitCause::Window, "cwnd", "#0072b2"),
         (WaitCause::SendBuffer, "send buffer", "#e69f00"),
         (WaitCause::Turn, "its turn or a route's choice", "#cc79a7"),
-        (WaitCause::PathDown, "a path: none is active", "#aa4499"),
+        (WaitCause::PathDown, "a path: none is active", "#56b4e9"),
         (WaitCause::Application, "the application", "#a0a0a0"),
     ];
 }
@@ -113,8 +116,17 @@ pub(super) struct PathRecord {
 /// One link direction.
 #[derive(Debug)]
 pub(super) struct LinkRecord {
-    pub(super) name: String,
+    pub(super) link: String,
+    pub(super) direction: String,
     pub(super) queue: Points<u32>,
+}
+
+impl LinkRecord {
+    /// The most packets in the queue, and how often their number changed.
+    pub(super) fn used(&self) -> (u32, usize) {
+        let longest = self.queue.iter().map(|(_, packets)| packets).max();
+        (longest.unwrap_or(0), self.queue.iter().count())
+    }
 }
 
 /// Bytes per time interval; the interval grows with the run.
@@ -266,6 +278,12 @@ impl FlowRecord {
         &mut self.paths[place].1
     }
 
+    /// When the first data was sent, in nanoseconds; none if none was.
+    pub(super) fn began(&self) -> Option<u64> {
+        let sent = self.paths.iter().flat_map(|(_, path)| path.sent());
+        sent.filter_map(|(_, points)| points.iter().next()).map(|(at, _)| at).min()
+    }
+
     fn place(&mut self, name: Option<&str>) -> usize {
         let name = name.unwrap_or("");
         let place = self.paths.partition_point(|(known, _)| known.as_str() < name);
@@ -405,7 +423,8 @@ impl Observer for Recorder {
         let flow = |name: &String| FlowRecord::new(name, names.striped.contains(name));
         self.flows = names.flows.iter().map(flow).collect();
         let link = |(name, direction): &(String, String)| LinkRecord {
-            name: format!("{name} {direction}"),
+            link: name.clone(),
+            direction: direction.clone(),
             queue: Points::new(LINE),
         };
         self.links = names.links.iter().map(link).collect();
