@@ -395,6 +395,25 @@ fn texts_stand_out_in_light_and_dark() {
     }
 }
 
+/// Paper is narrower than a window; afterwards the charts have their width again.
+#[test]
+fn charts_fit_paper() {
+    let Some(browser) = browser() else { return skip("charts_fit_paper", "there is no Chromium") };
+    let directory = tempfile::tempdir().expect("a directory");
+    let (page, _) = report(directory.path(), &[&example("one-path")]);
+    let steps = "
+        // Of the window, perhaps less a scroll bar.
+        const widths = [charts._fullLayout.width];
+        for (const event of ['beforeprint', 'afterprint']) {
+            window.dispatchEvent(new Event(event));
+            await pause(300);
+            widths.push(charts._fullLayout.width);
+        }
+        state.fits = String(widths[1] === 1000 && widths[0] > 1100 && Math.abs(widths[2] - widths[0]) < 30);";
+    let root = root(browser, directory.path(), &with_script(&page, steps), &["--window-size=1280,1000"]);
+    assert!(root.contains("data-fits=\"true\""), "{root}");
+}
+
 #[test]
 fn hostile_names_cannot_run_script() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -23,6 +23,7 @@ pub struct Described {
 /// More flows are shown in groups of so many: a browser needs minutes to draw the charts of a thousand.
 const FLOWS: usize = 10;
 const STYLE: &str = include_str!("page.css");
+const PRINT: &str = include_str!("print.js");
 const SCRIPT: &str = concat!("\"use strict\";\n", include_str!("levels.js"), include_str!("page.js"));
 
 /// One self-contained HTML page with the charts, the results and the packets of a run.
@@ -88,6 +89,7 @@ pub(super) fn shell(title: &str, body: &Markup, figure: &PreEscaped<String>, scr
                 script type="application/json" id="figure" { (figure) }
                 (PreEscaped(library()))
                 script { (PreEscaped(script)) }
+                script { (PreEscaped(PRINT)) }
             }
         }
     }
