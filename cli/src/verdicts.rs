@@ -115,7 +115,7 @@ fn reason(outcome: &Outcome) -> Option<String> {
 fn shown(outcome: &Outcome, values: impl Iterator<Item = Option<Option<f64>>>) -> String {
     let values: Vec<Option<f64>> = values.flatten().collect();
     if outcome.form == "sequence" {
-        return in_order(&outcome.of, &values);
+        return outcome.in_order(&values);
     }
     let short =
         |value: &Option<f64>| if values.len() > 2 { brief(*value) } else { number(*value, outcome.unit) };
@@ -134,15 +134,6 @@ fn shown(outcome: &Outcome, values: impl Iterator<Item = Option<Option<f64>>>) -
     let unit = outcome.unit.symbol();
     let no_unit = unit.is_empty() || outcome.unit == Unit::Rate || values.iter().all(Option::is_none);
     if no_unit { text } else { format!("{text} {unit}") }
-}
-
-/// Marks in the order of their times; marks that never occur stand last.
-fn in_order(marks: &[String], times: &[Option<f64>]) -> String {
-    let mut order: Vec<_> = times.iter().zip(marks).collect();
-    order.sort_by(|(a, _), (b, _)| a.unwrap_or(f64::INFINITY).total_cmp(&b.unwrap_or(f64::INFINITY)));
-    let names =
-        order.iter().map(|(time, mark)| if time.is_some() { (*mark).clone() } else { format!("({mark})") });
-    names.collect::<Vec<_>>().join(" ")
 }
 
 fn number(value: Option<f64>, unit: Unit) -> String {

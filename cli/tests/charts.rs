@@ -133,7 +133,12 @@ fn long_names_below_an_axis_have_room() {
     let arguments = ["--claim", "case-study", "--seeds", "1", "--report", &file];
     let output = anabranch(&[&["reproduce", "receive-buffer-blocking"][..], &arguments].concat());
     assert!(output.status.success(), "{}", stderr(&output));
-    let page = with_script(&std::fs::read_to_string(&file).expect("the page was written"), APART);
+    let page = std::fs::read_to_string(&file).expect("the page was written");
+    assert!(
+        page.contains("<td>A B C D E F</td>"),
+        "an order of marks has their names, as in the table of the terminal"
+    );
+    let page = with_script(&page, APART);
     for width in [500, 1280] {
         let root = root(browser, directory.path(), &page, &[&format!("--window-size={width},1500")]);
         assert!(!root.contains("data-error"), "{width} pixels: {root}");

@@ -75,6 +75,16 @@ impl Outcome {
         !matches!(self.form, "order" | "sequence")
     }
 
+    /// The marks of a sequence in the order of these times; marks that never occur stand last, in brackets.
+    pub fn in_order(&self, times: &[Option<f64>]) -> String {
+        let mut order: Vec<_> = times.iter().zip(&self.of).collect();
+        order.sort_by(|(a, _), (b, _)| a.unwrap_or(f64::INFINITY).total_cmp(&b.unwrap_or(f64::INFINITY)));
+        let names = order
+            .iter()
+            .map(|(time, mark)| if time.is_some() { (*mark).clone() } else { format!("({mark})") });
+        names.collect::<Vec<_>>().join(" ")
+    }
+
     /// The label of an axis for the values of these claims, which have the unit `unit`: without a unit, what they are.
     pub fn axis<'o>(outcomes: impl IntoIterator<Item = &'o Outcome>, unit: &str) -> String {
         let mut names: Vec<&str> = Vec::new();

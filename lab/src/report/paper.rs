@@ -249,13 +249,16 @@ fn published(outcome: &Outcome, reference: &str) -> Option<f64> {
 
 fn table(reproduced: &Reproduced<'_>, outcomes: &[Outcome]) -> Markup {
     let references = &reproduced.paper.references;
-    let list = |values: Vec<Option<f64>>| {
+    let list = |outcome: &Outcome, values: Vec<Option<f64>>| {
+        if outcome.form == "sequence" && !values.is_empty() {
+            return outcome.in_order(&values);
+        }
         let shown = values.iter().map(|value| value.map_or("–".to_owned(), shortened));
         shown.collect::<Vec<_>>().join(", ")
     };
     let said = |outcome: &Outcome, reference: &str| {
         let said = outcome.published.iter().find(|(known, _)| known.name == reference);
-        said.map_or(String::new(), |(_, said)| list(said.values.iter().map(Cell::number).collect()))
+        said.map_or(String::new(), |(_, said)| list(outcome, said.values.iter().map(Cell::number).collect()))
     };
     html! {
         div.scroll { table {
@@ -267,8 +270,8 @@ fn table(reproduced: &Reproduced<'_>, outcomes: &[Outcome]) -> Markup {
             tbody { @for outcome in outcomes { tr {
                 th scope="row" { (outcome.id) }
                 @for reference in references { td { (said(outcome, &reference.name)) } }
-                td { (list(outcome.values.clone())) }
-                td { (outcome.unit.symbol()) }
+                td { (list(outcome, outcome.values.clone())) }
+                td { @if outcome.form != "sequence" { (outcome.unit.symbol()) } }
                 td { (verdict(outcome)) }
                 td { code { (reproduced.of_claim(outcome)) } }
             } } }
