@@ -463,7 +463,7 @@ impl Association {
     }
 
     /// Repeats the unanswered control chunk at once.
-    pub(crate) fn resend_now(&mut self) {
+    pub(super) fn resend_now(&mut self) {
         if let Some(resend) = &mut self.resend {
             resend.due = true;
         }

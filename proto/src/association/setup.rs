@@ -12,8 +12,8 @@ use super::{Announced, Association, AwaitedReply, Resend, Windows};
 use crate::chance::Chance;
 use crate::control::window::{MakePath, Start};
 use crate::extension::{Agreement, Authentication, Extended, Extensions, Timestamps};
-use crate::handshake::Peer;
 use crate::handshake::cookie::Cookie;
+use crate::handshake::{Collision, Peer};
 use crate::notes::{Notes, Noting};
 use crate::output::{Event, LostReason, Purpose, Statistics};
 use crate::path::estimate::Needs;
@@ -142,6 +142,18 @@ impl Association {
         self.send_control(path, Chunk::CookieAck(Bare), Purpose::Setup);
     }
 
+    /// SHUTDOWN ACK again, to a peer that begins anew because it has forgotten this association: to where its INIT or COOKIE ECHO came from.
+    /// T2-shutdown goes on. Otherwise, whoever forges INITs could keep the association for ever, and a path that has failed would be
+    /// used for as long as the peer asks.
+    //= rfc9260#section-9.2
+    //= rfc9260#section-6.4
+    pub(crate) fn repeat_shutdown_ack(&mut self, local: Address, source: Address) {
+        let heard = self.paths.of_pair(local, source).or_else(|| self.paths.to(source));
+        let path = heard.unwrap_or(self.path_of_end());
+        self.replies = None;
+        self.reply(path, Chunk::ShutdownAck(Bare), Purpose::Shutdown);
+    }
+
     /// The peer has restarted: everything restarts with the contents of its cookie.
     //= rfc9260#section-5.2.4.1
     pub(crate) fn restart(
@@ -175,21 +187,29 @@ impl Association {
         self.reply_cookie(local, source);
     }
 
-    /// Whether a cookie is newer than all that this association has accepted. An older one has been used, or was made
-    /// for a tag that the peer has replaced since.
-    pub(crate) fn is_newer(&self, cookie: &Cookie) -> bool {
-        self.cookie_taken.is_none_or(|taken| cookie.created > taken)
+    /// The meaning of a cookie, by its tags. One with our tag and another tag of the peer (B) was made while we were setting up. If the
+    /// association is up since, the peer has begun anew. Its TSNs have nothing to do with those of the association, so this is a
+    /// restart: with the new tag alone, nothing would ever be acknowledged. But if the association has accepted a cookie that is as new, this one
+    /// was recorded, or its tag was replaced.
+    //= rfc9260#section-5.2.4
+    pub(crate) fn collision(&self, cookie: &Cookie) -> Collision {
+        let newer = self.cookie_taken.is_none_or(|taken| cookie.created > taken);
+        match (cookie.local_tag == self.local_tag, cookie.peer_tag == self.peer_tag) {
+            (true, true) => Collision::Duplicate,
+            (true, false) if self.state.setting_up() => Collision::Simultaneous,
+            (true, false) if newer => Collision::Restart,
+            (false, false) if cookie.ties == (self.local_tag, self.peer_tag) => Collision::Restart,
+            _ => Collision::Foreign,
+        }
     }
 
     /// Both ends have begun at once, and the cookie holds another tag of the peer (§5.2.4 B).
     pub(crate) fn adopt(&mut self, cookie: &Cookie, local: Address, source: Address, now: Time) {
         self.peer_tag = cookie.peer_tag;
         self.cookie_taken = Some(cookie.created);
-        if self.state.setting_up() {
-            self.take_peer(cookie.peer_tsn, cookie.peer_buffer, cookie.streams, &cookie.agreement);
-            self.add_paths(&cookie.peers, cookie.pair(), now);
-            self.establish(self.answered(cookie), Event::Up, now);
-        }
+        self.take_peer(cookie.peer_tsn, cookie.peer_buffer, cookie.streams, &cookie.agreement);
+        self.add_paths(&cookie.peers, cookie.pair(), now);
+        self.establish(self.answered(cookie), Event::Up, now);
         self.reply_cookie(local, source);
     }
 

@@ -66,7 +66,7 @@ impl Endpoint {
         match association.state() {
             //= rfc9260#section-9.2
             State::ShutdownAckSent => {
-                association.resend_now();
+                association.repeat_shutdown_ack(packet.to, packet.from);
                 self.wake(index);
             }
             State::CookieWait => {
@@ -168,11 +168,10 @@ impl Endpoint {
         if cookie.peer_port != packet.ports.source || cookie.local_tag != packet.tag {
             return;
         }
-        if let Some(over) = over.filter(|_| !self.is_current(&cookie)) {
+        if let Some(over) = over.filter(|_| self.with_tags(&cookie).is_none()) {
             return self.stale(&packet, &cookie, over);
         }
-        let key = |a: &Address| self.by_peer.get(&(*a, packet.ports.source)).copied();
-        match cookie.peers.iter().find_map(key) {
+        match self.owner_of(&cookie) {
             Some(index) => self.collide(index, packet, &cookie, skip, now),
             None if !admits(&self.config, None, &cookie, &packet) => {}
             // A cookie makes one association. After that association has ended, the same cookie is a replay.
@@ -185,6 +184,22 @@ impl Endpoint {
             None if self.is_full() => self.refuse(&packet, cookie.peer_tag, vec![Cause::OutOfResource]),
             None => self.accept(packet, &cookie, skip, now),
         }
+    }
+
+    /// The association that a cookie concerns: the one with both of its tags, otherwise the one with an address in it. The former need not have
+    /// any of these addresses: the peer may have another UDP port by now, or may have deleted them.
+    //= rfc9260#section-5.2.4
+    //= rfc6951#section-5.4
+    fn owner_of(&self, cookie: &Cookie) -> Option<usize> {
+        let with = |address: &Address| self.by_peer.get(&(*address, cookie.peer_port)).copied();
+        self.with_tags(cookie).or_else(|| cookie.peers.iter().find_map(with))
+    }
+
+    /// The association with both tags of a cookie. Then the cookie's age does not matter.
+    fn with_tags(&self, cookie: &Cookie) -> Option<usize> {
+        let index = *self.by_tag.get(&cookie.local_tag)?;
+        let association = self.associations.in_place(index)?;
+        (association.peer_tag == cookie.peer_tag).then_some(index)
     }
 
     /// Whether an association has or had the tag in this cookie.
@@ -205,10 +220,9 @@ impl Endpoint {
             return;
         }
         let (local, source) = (packet.to, packet.from);
-        let state = association.state();
-        match handshake::collision(association.local_tag, association.peer_tag, cookie) {
-            Collision::Restart if state == State::ShutdownAckSent => {
-                association.resend_now();
+        match association.collision(cookie) {
+            Collision::Restart if association.state() == State::ShutdownAckSent => {
+                association.repeat_shutdown_ack(local, source);
                 self.wake(index);
                 let tag = cookie.peer_tag;
                 let error = OperationError { causes: vec![Cause::CookieWhileShutdown] };
@@ -220,20 +234,12 @@ impl Endpoint {
                     association.restart(cookie, &self.policies, local, source, now);
                 }
             }
-            // Otherwise a recorded cookie could give the peer a tag that it no longer has.
-            Collision::Simultaneous if !association.is_newer(cookie) => return,
             Collision::Simultaneous => association.adopt(cookie, local, source, now),
             Collision::Duplicate => association.cookie_again(cookie, local, source, now),
             Collision::Foreign => return,
         }
         self.link(index);
         self.deliver_first(index, packet, skip, now);
-    }
-
-    /// Whether a cookie has the tags of an existing association. Then its age does not matter.
-    fn is_current(&self, cookie: &Cookie) -> bool {
-        let association = self.by_tag.get(&cookie.local_tag).and_then(|i| self.associations.in_place(*i));
-        association.is_some_and(|a| a.peer_tag == cookie.peer_tag)
     }
 
     /// The cookie was ours, but too old.

@@ -6,7 +6,7 @@ pub(crate) mod cookie;
 use std::net::IpAddr;
 
 use bytes::Bytes;
-use cookie::{Cookie, MAX_ADDRESSES};
+use cookie::MAX_ADDRESSES;
 use smallvec::{SmallVec, smallvec};
 
 use crate::extension::{self, Offer};
@@ -171,23 +171,12 @@ pub(crate) fn init(
 /// The meaning of a COOKIE ECHO for an existing association (RFC 9260 §5.2.4, table 12).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Collision {
-    /// A: the peer has restarted.
+    /// A: the peer has restarted. Or B, but the association is up.
     Restart,
-    /// B: both ends have begun at the same time.
+    /// B: both ends have begun at the same time, and we are still setting up.
     Simultaneous,
     /// D: the cookie of this association, again.
     Duplicate,
     /// C, a late cookie, or none of these cases: it is dropped.
     Foreign,
-}
-
-/// Compares the tags of an association (ours, the peer's) with those of a cookie.
-//= rfc9260#section-5.2.4
-pub(crate) fn collision(local: u32, peer: u32, cookie: &Cookie) -> Collision {
-    match (cookie.local_tag == local, cookie.peer_tag == peer) {
-        (true, true) => Collision::Duplicate,
-        (true, false) => Collision::Simultaneous,
-        (false, false) if cookie.ties == (local, peer) => Collision::Restart,
-        _ => Collision::Foreign,
-    }
 }

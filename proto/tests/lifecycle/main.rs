@@ -2,6 +2,7 @@
 
 mod buffers;
 mod closing;
+mod collisions;
 mod doubtful;
 mod hostile;
 mod many;
