@@ -292,7 +292,12 @@ impl Association {
     pub(super) fn begin_again(&mut self, staleness: Duration, now: Time) {
         let round_trip = self.resend.as_ref().map_or(Duration::ZERO, |resend| now.since(resend.sent));
         self.preserve = Some((staleness * 2).min(round_trip + Duration::from_secs(1)));
-        self.extended = Extended::new(&self.config, &mut self.chance);
+        // The tag is the same, so all that INIT says must be: the peer may know the random number from an INIT ACK, and keep it.
+        //= rfc9260#section-5.2.1
+        self.extended = match &self.extended {
+            Some(extended) => Extended::offered(&self.config, extended.random),
+            None => Extended::new(&self.config, &mut self.chance),
+        };
         self.state = State::CookieWait;
         self.await_answer(AwaitedReply::Init, self.paths.primary());
     }

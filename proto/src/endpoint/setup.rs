@@ -216,7 +216,10 @@ impl Endpoint {
 
     fn collide(&mut self, index: usize, packet: Box<Packet>, cookie: &Cookie, skip: usize, now: Time) {
         let Some(association) = self.associations.in_place_mut(index) else { return };
-        if !admits(&self.config, association.authentication(), cookie, &packet) {
+        // During set-up, both ends may have begun at once. Then the peer has made its keys from our INIT ACK and its own INIT, as the cookie
+        // tells, and not from its INIT ACK, which it has forgotten.
+        let keys = association.authentication().filter(|_| !association.state().setting_up());
+        if !admits(&self.config, keys, cookie, &packet) {
             return;
         }
         let (local, source) = (packet.to, packet.from);

@@ -50,12 +50,16 @@ pub(crate) struct Extended {
 impl Extended {
     /// The state before the peer is known; `None` if nothing is offered.
     pub(crate) fn new(config: &Config, chance: &mut ChaCha8Rng) -> Option<Box<Self>> {
-        let on = config.extensions;
         let mut random = [0; 32];
-        if on.authentication {
+        if config.extensions.authentication {
             chance.fill_bytes(&mut random);
         }
-        on.any().then(|| {
+        Extended::offered(config, random)
+    }
+
+    /// The same with a random number that was drawn before.
+    pub(crate) fn offered(config: &Config, random: [u8; 32]) -> Option<Box<Self>> {
+        config.extensions.any().then(|| {
             Box::new(Extended {
                 agreed: Extensions::default(),
                 random,

@@ -1,13 +1,13 @@
 //! Cookies that come back while their association exists, with another tag of the peer or from another of its addresses, and INITs while it
 //! ends (RFC 9260 §5.2.4, §9.2).
 
-use anabranch_proto::wire::chunk::{Bare, CookieEcho, Data, Init, Shutdown};
-use anabranch_proto::wire::{Address, Chunk, Ecn, Packet, Param, Ports};
-use anabranch_proto::{Endpoint, Event, Incoming, LostReason, Output, Policies, Ssn, Time, Tsn};
+use anabranch_proto::wire::chunk::{Bare, CookieEcho, Data, Init, OperationError, Shutdown};
+use anabranch_proto::wire::{Address, Cause, Chunk, Ecn, Packet, Param, Ports};
+use anabranch_proto::{Config, Endpoint, Event, Incoming, LostReason, Output, Policies, Ssn, Time, Tsn};
 use bytes::Bytes;
 
 use crate::support::bench::{at_ms, era};
-use crate::support::{PORT, address, at, secs};
+use crate::support::{PORT, World, address, at, secs};
 
 /// An endpoint, and what a peer with so many addresses sends it by hand.
 struct Hand {
@@ -18,7 +18,11 @@ struct Hand {
 
 impl Hand {
     fn new(paths: usize) -> Hand {
-        let end = Endpoint::new(at(0, paths, &era("rfc9260")), Policies::default(), [3; 32]).expect("usable");
+        Hand::with(&era("rfc9260"), paths)
+    }
+
+    fn with(config: &Config, paths: usize) -> Hand {
+        let end = Endpoint::new(at(0, paths, config), Policies::default(), [3; 32]).expect("usable");
         Hand { end, now: Time::ZERO, events: Vec::new() }
     }
 
@@ -144,4 +148,53 @@ fn an_end_comes_in_spite_of_inits() {
     // 1, 2, 4, 8, 16, 32 and 5 times 60 s, each but the last before another SHUTDOWN ACK.
     assert!((360..400).contains(&(hand.now.as_nanos() / 1_000_000_000)), "{:?}", hand.now);
     assert!(asked > 700);
+}
+
+/// An end that accepts COOKIE ECHO only with authentication.
+fn keyed() -> Config {
+    let mut config = era("rfc9260");
+    config.extensions.authentication = true;
+    config.authenticated_chunks = vec![10];
+    config
+}
+
+/// Side 1 has answered the INIT of side 0, knows nothing of that, and begins, too, before the COOKIE ECHO comes. So its own COOKIE ECHO has
+/// keys from its INIT, and side 0 knows keys from its INIT ACK. The cookie tells which count.
+//= rfc9260#section-5.2.4
+//= rfc4895#section-6.3
+#[test]
+fn both_ends_begin_and_authenticate_their_cookies() {
+    let config = keyed();
+    let (mut world, id) = World::joined([&config, &config], 1);
+    world.run(at_ms(120));
+    world.ends[1].connect(world.now, PORT, &[address(0, 0)]).expect("a path");
+    world.drain(1);
+    world.run(at_ms(400));
+    assert!(world.happened(0, &Event::Up) && world.happened(1, &Event::Up));
+    world.give(0, id, 100);
+    world.run(secs(1.0));
+    assert_eq!(world.take(1), [100]);
+}
+
+/// The INIT after a stale cookie has the tag of the first one, and the same random number: a peer that has begun as well may have the tag and the
+/// number from our INIT ACK. With another number the two would have different keys, and neither would hear the other's data.
+//= rfc9260#section-5.2.6
+//= rfc9260#section-5.2.1
+#[test]
+fn the_init_after_a_stale_cookie_says_the_same() {
+    let (mut hand, from) = (Hand::with(&keyed(), 1), address(0, 1));
+    hand.end.connect(hand.now, PORT + 1, &[from]).expect("a path");
+    let first = hand.drain().0;
+    let [Chunk::Init(first)] = &first[0].chunks[..] else { panic!("{first:?}") };
+    let cookie = Param::Cookie(Bytes::from_static(b"a cookie"));
+    let params = first.params.iter().cloned().chain([cookie]).collect();
+    let ack = Init { tag: 7, params, ..(**first).clone() };
+    assert_eq!(hand.hear(from, first.tag, Chunk::InitAck(Box::new(ack))).len(), 1);
+    let stale = OperationError { causes: vec![Cause::StaleCookie(1000)] };
+    let second = hand.hear(from, first.tag, Chunk::Error(stale));
+    let [Chunk::Init(second)] = &second[0].chunks[..] else { panic!("{second:?}") };
+    let said = |init: &Init| -> Vec<Param> {
+        init.params.iter().filter(|param| !matches!(param, Param::CookiePreservative(_))).cloned().collect()
+    };
+    assert_eq!((second.tag, second.tsn, said(second)), (first.tag, first.tsn, said(first)));
 }
