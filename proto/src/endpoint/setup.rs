@@ -78,6 +78,12 @@ impl Endpoint {
             state => {
                 let new = |address: &&Address| !association.knows(**address);
                 let new: Vec<Address> = peer.addresses.iter().filter(new).copied().collect();
+                // The INIT that has begun the association came again, after the peer has deleted addresses in it. The ABORT would have the
+                // tag of the association, and end it.
+                //= rfc5061#section-5.3
+                if !new.is_empty() && init.tag == ties.1 && !state.setting_up() {
+                    return;
+                }
                 if !new.is_empty() {
                     let list = handshake::address_list(&new);
                     return self.refuse(packet, init.tag, vec![Cause::RestartWithNewAddresses(list)]);

@@ -198,3 +198,27 @@ fn the_init_after_a_stale_cookie_says_the_same() {
     };
     assert_eq!((second.tag, second.tsn, said(second)), (first.tag, first.tsn, said(first)));
 }
+
+/// The peer deletes one of its two addresses. Then the INIT that began the association comes again, late. It adds the address anew, which a restart
+/// must not. But its tag is that of the association, so the peer must not be told.
+//= rfc5061#section-5.3
+//= rfc9260#section-5.2.2
+#[test]
+fn the_init_of_the_association_after_an_address_was_deleted() {
+    let mut config = era("rfc9260");
+    (config.extensions.authentication, config.extensions.addresses) = (true, true);
+    let (mut world, id) = World::joined([&config, &config], 2);
+    world.run(secs(1.0));
+    let init = world.log[0].packet.clone();
+    assert!(matches!(init.chunks[0], Chunk::Init(_)));
+    world.ends[0].remove_address(world.now, id, address(1, 0)).expect("there is another one");
+    world.drain(0);
+    world.run(secs(2.0));
+    world.log.clear();
+    world.ends[1].handle(world.now, Incoming::Packet(Box::new(init)));
+    world.drain(1);
+    assert_eq!(world.log, []);
+    world.give(0, id, 100);
+    world.run(secs(3.0));
+    assert_eq!(world.take(1), [100]);
+}
