@@ -275,7 +275,7 @@ pub struct Blocked {
     pub send_buffer: f64,
     /// The congestion window of every usable path is full.
     pub cwnd: f64,
-    /// None of these: retransmissions go first, an event allowed no more packets, or a route waits for a path.
+    /// None of these: the association is not set up yet, retransmissions go first, an event allowed no more packets, or a route waits for a path.
     pub turn: f64,
 }
 
