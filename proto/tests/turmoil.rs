@@ -53,8 +53,9 @@ fn config(chance: &mut ChaCha8Rng, side: usize, paths: usize) -> Config {
         rto_initial: Duration::from_millis(300),
         rto_min: Duration::from_millis(100),
         rto_max: Duration::from_secs(2),
-        association_max_retrans: 6,
-        path_max_retrans: 2,
+        // With a smaller limit for paths, an association of inactive paths would wait for data without end (§8.2).
+        association_max_retrans: 5,
+        path_max_retrans: 5,
         max_init_retransmits: 8,
         heartbeat_interval: Some(Duration::from_millis([500, 3000][below(chance, 2) as usize])),
         ..Parameters::default()
