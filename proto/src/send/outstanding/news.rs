@@ -362,6 +362,7 @@ fn renege(sent: &mut Sent, tsn: Tsn, now: Time, paths: &mut Paths, keep_reports:
     }
     let (view, path) = paths.both(sent.path);
     view.flight += u64::from(sent.size);
+    view.delivered -= u64::from(sent.size);
     if let Some(rack) = &mut path.rack {
         rack.gapped -= 1;
     }
