@@ -354,10 +354,17 @@ fn counts_agree(link: &Value, packets: &[Judged], stops: bool, real_sizes: bool)
         let interface = format!("{name}:{end}");
         packets.iter().filter(move |p| p.inbound() == inbound && p.field("frame.interface_name") == interface)
     };
-    for (cause, comments) in
-        [("queue", "dropped: queue full"), ("loss", "dropped: lost on"), ("down", "dropped: link ")]
-    {
-        let dropped = at(from, false).filter(|p| p.field("frame.comment").starts_with(comments)).count();
+    let said = |packet: &&Judged, causes: &[&str]| {
+        let comment = packet.field("frame.comment");
+        let cause = comment.strip_prefix("dropped: ").unwrap_or_default();
+        causes.iter().any(|begin| cause.starts_with(begin))
+    };
+    for (cause, begins) in [
+        ("queue", &["queue full", "by the queue's management"][..]),
+        ("loss", &["lost on"]),
+        ("down", &["link "]),
+    ] {
+        let dropped = at(from, false).filter(|packet| said(packet, begins)).count();
         if dropped as u64 != count(&link["drops"][cause]) {
             return Err(format!("{dropped} dropped, {cause}"));
         }

@@ -49,7 +49,7 @@ fn the_charts_of_a_sweep_show_its_summary() {
         assert_eq!(curves[era]["y"][loss], goodput["mean"]);
         assert_eq!(curves[era]["error_y"]["array"][loss], goodput["ci95"]);
         assert_eq!(heat["z"][loss][era], goodput["mean"]);
-        assert_eq!(boxes["data"][cell]["y"].as_array().map(Vec::len), Some(3));
+        assert_eq!(boxes["data"][cell]["y"][0].as_array().map(Vec::len), Some(3));
     }
     assert_eq!(curves[0]["x"], serde_json::json!([0.1, 1.0]));
     assert_eq!(differences["data"][0]["y"][1], cells[3]["differences"]["goodput"]["mean"]);
@@ -64,6 +64,35 @@ fn the_charts_of_a_sweep_show_its_summary() {
     let root = root(browser, directory.path(), &page, &[]);
     assert!(!root.contains("data-error") && root.contains("data-charts=\"4\""), "{root}");
     assert!(root.contains("data-traces=\"8\""), "{root}");
+}
+
+/// Clicks a run in the chart of distributions. The quartiles of its three values are the means of neighbours, as `sweep` and the pictures
+/// in files have them.
+const CLICKED: &str = "
+    const chart = document.getElementById('chart-2');
+    const [box, runs] = [chart.calcdata[0][0], chart.data[0].y[0].toSorted((a, b) => a - b)];
+    const expected = [(runs[0] + runs[1]) / 2, runs[1], (runs[1] + runs[2]) / 2];
+    for (const [i, value] of [box.q1, box.med, box.q3].entries())
+        if (Math.abs(value - expected[i]) > 1e-9 * value) throw new Error(`quartile ${i}: ${value}, not ${expected[i]}`);
+    const area = chart.querySelector('.nsewdrag');
+    const point = chart.querySelector('.boxlayer .point').getBoundingClientRect();
+    const [clientX, clientY] = [point.x + point.width / 2, point.y + point.height / 2];
+    for (const kind of ['mousemove', 'mousedown', 'mouseup', 'click']) {
+        const target = kind === 'mouseup' ? document.querySelector('.dragcover') ?? area : area;
+        target.dispatchEvent(new MouseEvent(kind, { bubbles: true, clientX, clientY, button: 0, buttons: 1 }));
+        await pause(100);
+    }
+    if (!state.command?.includes('--seed')) throw new Error(`clicked: ${state.command}`);";
+
+#[test]
+fn a_point_of_a_distribution_repeats_its_run() {
+    let Some(browser) = browser() else {
+        return skip("a_point_of_a_distribution_repeats_its_run", "there is no Chromium");
+    };
+    let directory = tempfile::tempdir().expect("a directory");
+    let (page, _) = swept(directory.path(), &example("loss"));
+    let root = root(browser, directory.path(), &with_script(&page, CLICKED), &["--window-size=1280,3000"]);
+    assert!(!root.contains("data-error") && root.contains("data-command"), "{root}");
 }
 
 #[test]

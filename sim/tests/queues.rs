@@ -118,16 +118,16 @@ fn red_drops_as_many_as_ns2s() {
     let _ = std::fs::remove_file(&script);
 }
 
-/// Keeps the times of drops.
+/// Keeps the times and the causes of drops by queues.
 #[derive(Default)]
-struct Drops(Vec<u64>);
+struct Drops(Vec<(u64, DropCause)>);
 
 impl Observer for Drops {
     fn begin(&mut self, _: &Names) {}
 
     fn record(&mut self, at: Time, record: &Record<'_>) {
-        if let Record::Dropped { cause: DropCause::Queue, .. } = record {
-            self.0.push(at.as_nanos());
+        if let Record::Dropped { cause: cause @ (DropCause::Queue | DropCause::Early), .. } = record {
+            self.0.push((at.as_nanos(), *cause));
         }
     }
 }
@@ -139,7 +139,7 @@ fn codel_keeps_the_delay_of_a_responsive_flow_low() {
     let with = |queue: &str| {
         let mut drops = Drops::default();
         let result = result(&text, &[format!("link.l.queue={queue}")], Some(&mut drops));
-        assert!(drops.0.is_sorted(), "drops are told in the order of time");
+        assert!(drops.0.is_sorted_by_key(|(at, _)| *at), "drops are told in the order of time");
         assert_eq!(drops.0.len() as u64, result.links.iter().map(|link| link.drops.queue).sum::<u64>());
         assert_eq!(result, self::result(&text, &[format!("link.l.queue={queue}")], None), "{queue}");
         let flow = &result.flows[0];
@@ -150,6 +150,31 @@ fn codel_keeps_the_delay_of_a_responsive_flow_low() {
     let (short, codel, drops) = with("{ codel = { limit = '200 packets' } }");
     assert!(short < full / 2.0 && drops > 0, "{short} s is not far below {full} s");
     assert!(codel < fifo * 1.1, "{codel} s is not about {fifo} s");
+}
+
+/// A drop says if the queue was full or its management decided.
+#[test]
+fn early_drops_are_not_those_of_a_full_queue() {
+    let text = CONSTANT.replace("rate = '944 kbit/s'", "rate = '2 Mbit/s'");
+    let causes = |queue: &str| {
+        let mut drops = Drops::default();
+        let result = result(&text, &[format!("link.l.queue={queue}")], Some(&mut drops));
+        let of = |cause| drops.0.iter().filter(|(_, by)| *by == cause).count();
+        let [full, early] = [DropCause::Queue, DropCause::Early].map(of);
+        assert_eq!((full + early) as u64, result.links[1].drops.queue);
+        [full > 0, early > 0]
+    };
+    assert_eq!(causes("'40 packets'"), [true, false]);
+    assert_eq!(
+        causes("{ red = { limit = '400 packets', min = '5 packets', max = '15 packets' } }"),
+        [false, true]
+    );
+    assert_eq!(
+        causes("{ red = { limit = '40 packets', min = '5 packets', max = '15 packets' } }"),
+        [true, true]
+    );
+    assert_eq!(causes("{ codel = { limit = '4000 packets' } }"), [false, true]);
+    assert_eq!(causes("{ codel = { limit = '40 packets' } }"), [true, true]);
 }
 
 #[test]

@@ -196,7 +196,7 @@ fn scatter(trace: &Value, words: bool) -> Series {
 }
 
 fn distribution(trace: &Value, place: usize) -> Series {
-    let values = list(&trace["y"]).iter().filter_map(Value::as_f64);
+    let values = list(&trace["y"][0]).iter().filter_map(Value::as_f64);
     let points = values.map(|value| (place as f64, value, None)).collect();
     let (name, color, dash) = (plain(&trace["name"]), color(trace), String::new());
     Series { name, color, kind: Kind::Distribution, dash, points }
@@ -508,7 +508,7 @@ mod tests {
 
     #[test]
     fn a_distribution_keeps_every_run() {
-        let figure = json!({ "data": [{ "type": "box", "name": "A", "y": [1.0, 3.0] }, { "type": "box", "name": "B", "y": [2.0] }] });
+        let figure = json!({ "data": [{ "type": "box", "name": "A", "y": [[1.0, 3.0]] }, { "type": "box", "name": "B", "y": [[2.0]] }] });
         let plot = Plot::of("spread", &figure);
         assert_eq!(plot.labels, ["A", "B"]);
         let points: Vec<usize> = plot.series.iter().map(|series| series.points.len()).collect();

@@ -9,7 +9,7 @@ use super::export::{FileNames, PictureError};
 use super::page::{data, shell};
 use super::plotly::{shortened, text};
 use super::plots::figure_files;
-use crate::statistics::{Summary, rounded};
+use crate::statistics::{Summary, quantile, rounded};
 use crate::sweep::{CellSummary, Executed, Measured, Sweep, summaries, written};
 
 const SCRIPT: &str = include_str!("figures.js");
@@ -186,9 +186,13 @@ fn boxes(sweep: &Sweep, executed: &Executed, measure: usize) -> Value {
         let shown: Vec<_> = runs.iter().take(SHOWN).collect();
         let y: Vec<_> = shown.iter().map(|(_, value)| value).collect();
         let commands: Vec<_> = shown.iter().map(|(n, _)| sweep.command(cell, sweep.seed(*n))).collect();
+        let mut sorted: Vec<f64> = shown.iter().map(|(_, value)| *value).collect();
+        sorted.sort_by(f64::total_cmp);
+        // plotly.js interpolates quartiles otherwise. Given ones are lists: one value for each box of a trace.
+        let [q1, median, q3] = [0.25, 0.5, 0.75].map(|share| quantile(&sorted, share).map(|value| [value]));
         json!({
-            "type": "box", "name": text(&label(sweep, cell)), "y": y, "boxpoints": "all", "jitter": 0.5, "pointpos": 0,
-            "marker": { "size": 4, "color": COLORS[cell % COLORS.len()] }, "customdata": commands, "showlegend": false,
+            "type": "box", "name": text(&label(sweep, cell)), "y": [y], "q1": q1, "median": median, "q3": q3, "boxpoints": "all", "jitter": 0.5, "pointpos": 0,
+            "marker": { "size": 4, "color": COLORS[cell % COLORS.len()] }, "customdata": [commands], "showlegend": false,
         })
     };
     let data: Vec<Value> = (0..sweep.cells()).map(cell).collect();

@@ -6,11 +6,11 @@ use crate::medium::wire::DropCause;
 use crate::transport::{Agent, Frame, Stage};
 
 impl<A: Agent, M: Medium> Engine<'_, A, M> {
-    /// The queue management of a link dropped these packets.
+    /// CoDel dropped these packets of a link.
     #[cold]
     pub(super) fn drop_all(&mut self, link: usize) {
         for (at, carried) in self.links[link].take_dropped() {
-            self.show_drop_at(at, link, carried.offered, DropCause::Queue, &carried.frame);
+            self.show_drop_at(at, link, carried.offered, DropCause::Early, &carried.frame);
             self.drop(carried.frame);
         }
     }

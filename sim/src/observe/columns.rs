@@ -163,7 +163,7 @@ pub(super) const DROPS: Series = Series {
         ("flow", "the flow"),
         (
             "cause",
-            "`queue` (full), `loss`, `down`, `size` (larger than the MTU); of radios `rts` and `data` (no answer to the last \
+            "`queue` (full, or by its management), `loss`, `down`, `size` (larger than the MTU); of radios `rts` and `data` (no answer to the last \
              attempt)",
         ),
         ("tsns", "the TSNs in the packet, separated by spaces; empty with other transports than SCTP"),

@@ -241,7 +241,7 @@ impl Observer for CsvSeries {
             }
             Record::Dropped { link, flow, number, cause, packet } => {
                 let cause = match cause {
-                    DropCause::Queue => "queue",
+                    DropCause::Queue | DropCause::Early => "queue",
                     DropCause::Loss => "loss",
                     DropCause::Down => "down",
                     DropCause::Rts => "rts",

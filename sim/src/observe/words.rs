@@ -46,6 +46,7 @@ pub fn limit(limit: Limit) -> &'static str {
 pub fn drop_cause(cause: DropCause, left: bool) -> &'static str {
     match (cause, left) {
         (DropCause::Queue, _) => "queue full",
+        (DropCause::Early, _) => "by the queue's management",
         (DropCause::Loss, _) => "lost on the link",
         (DropCause::Down, false) => "link down",
         (DropCause::Down, true) => "link went down meanwhile",

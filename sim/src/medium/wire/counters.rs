@@ -3,8 +3,10 @@
 /// Why a packet was dropped.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum DropCause {
-    /// The queue was full, or its management dropped it.
+    /// The queue was full.
     Queue,
+    /// RED or CoDel dropped it, although the queue had room.
+    Early,
     /// The link lost it.
     Loss,
     /// The link was down, or went down.

@@ -69,7 +69,7 @@ pub fn sctp_packets(captured: &CapturedPacket, udp: &[u16]) -> Option<Vec<SctpPa
 /// Whether the comment is that of a packet which the link dropped when it was offered.
 fn is_refused(comment: &str) -> bool {
     let cause = comment.strip_prefix("dropped: ").map(|rest| rest.split(';').next().unwrap_or(rest));
-    [DropCause::Queue, DropCause::Down, DropCause::Loss, DropCause::Size]
+    [DropCause::Queue, DropCause::Early, DropCause::Down, DropCause::Loss, DropCause::Size]
         .iter()
         .any(|c| cause == Some(words::drop_cause(*c, false)))
 }

@@ -210,10 +210,12 @@ impl Direction {
             return OfferResult::Dropped(DropCause::Size, frame);
         }
         self.depart(now, |_, _, _| {});
-        if self.management.is_some() && self.dropped_early(now, frame.size) || !self.queue.admits(frame.size)
-        {
+        let early = self.management.is_some() && self.dropped_early(now, frame.size);
+        let full = !self.queue.admits(frame.size);
+        if early || full {
             self.counters.queue += 1;
-            return OfferResult::Dropped(DropCause::Queue, frame);
+            let cause = if full { DropCause::Queue } else { DropCause::Early };
+            return OfferResult::Dropped(cause, frame);
         }
         self.send_or_wait(now, frame, came)
     }
