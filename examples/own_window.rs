@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use anabranch_proto::policy::window::{Congestion, MakePath, Start};
+use anabranch_proto::policy::window::{Congestion, MakeWindow, Start};
 use anabranch_proto::policy::{PolicyError, PolicySpec, Setting};
 use anabranch_proto::{Config, Policies};
 use anabranch_sim::scenario::Document;
@@ -20,7 +20,7 @@ impl Congestion for Fixed {
 }
 
 /// `{ name = "fixed", packets = 40 }`: the window in packets.
-fn make(spec: &PolicySpec, _: &Config) -> Result<MakePath, PolicyError> {
+fn make(spec: &PolicySpec, _: &Config) -> Result<MakeWindow, PolicyError> {
     spec.allow(&["packets"])?;
     let Some(Setting::Number(packets)) = spec.settings.get("packets") else {
         return Err(spec.refuse("it needs the setting `packets`, a number"));

@@ -1,5 +1,6 @@
 //! `anabranch explain`: prints a capture file, one line per packet, or compares one end of it with our endpoint.
 
+use anabranch_proto::wire::UDP_PORT;
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read, stdin};
 use std::path::PathBuf;
@@ -8,9 +9,6 @@ use anabranch_sim::capture::{self, CaptureReader, Line, ReadError};
 
 use crate::output::{Lines, fail, refuse};
 use crate::{DONE, against};
-
-/// The UDP port of SCTP (RFC 6951).
-const UDP_PORT: u16 = 9899;
 
 /// The arguments of `anabranch explain`.
 #[derive(clap::Args)]

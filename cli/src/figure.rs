@@ -171,7 +171,7 @@ impl Numbers {
     fn of(run: &FigureRun, flow: usize, modulo: Option<u32>) -> Option<Numbers> {
         let mut new = new_numbers(&run.recording, flow);
         let first = new.next()?;
-        let of_tcp = run.result.flows[flow].protocol == "tcp";
+        let of_tcp = run.result.flows[flow].protocol.counts_bytes();
         let second = new.next().filter(|_| of_tcp);
         let unit = second.map_or(1.0, |second| f64::from(second.distance_from(first)));
         Some(Numbers { first, unit, of_tcp, modulo })

@@ -21,8 +21,7 @@ pub(crate) struct Arguments {
     /// The folder to create [default: NAME]
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
-    /// The folder of Anabranch's sources [default: the clone that contains the new folder, otherwise the crates in
-    /// Cargo's registry]
+    /// The folder of Anabranch's sources [default: the clone that contains the new folder]
     #[arg(long, value_name = "DIR")]
     source: Option<PathBuf>,
 }
@@ -69,16 +68,15 @@ pub(crate) fn new_policy(arguments: &Arguments) -> u8 {
         Some(source) => std::path::absolute(source).ok(),
         None => clone_around(&folder),
     };
-    match write(&folder, name, *kind, source.as_deref()) {
+    let Some(source) = source else {
+        return refuse(format!(
+            "{}: not within a clone of Anabranch, whose crates the policy needs; name the clone with --source DIR",
+            folder.display()
+        ));
+    };
+    match write(&folder, name, *kind, &source) {
         Ok(()) => {
             note(format!("made {0}; `cd {0} && cargo test -- --nocapture` tests it", folder.display()));
-            if source.is_none() {
-                note(format!(
-                    "it takes anabranch-proto and anabranch-sim {} from Cargo's registry; if they are not there, make it \
-                     again with --source DIR, the folder of Anabranch's sources",
-                    env!("CARGO_PKG_VERSION")
-                ));
-            }
             DONE
         }
         Err(error) => fail(format!("{}: {error}", folder.display())),
@@ -97,7 +95,7 @@ const KEYWORDS: &str = "abstract as async await become box break const continue 
 /// Crates that every build has, and those that the new crate uses.
 const CRATES: &str = "alloc core proc-macro std test anabranch-proto anabranch-sim";
 /// Types in the templates, as [`type_name`] makes them.
-const TYPES: &str = "Acked Arc Ask Box Choice Config Congestion Loss Lost MakePath PathView Policies PolicyError PolicySpec Result \
+const TYPES: &str = "Acked Arc Ask Box Choice Config Congestion Loss Lost MakeWindow PathView Policies PolicyError PolicySpec Result \
      Route Sibling Start";
 
 /// Why no new policy can have this name, if that is so.
@@ -126,7 +124,7 @@ fn clone_around(folder: &Path) -> Option<PathBuf> {
     folder.ancestors().find(|folder| is_source(folder)).map(Path::to_owned)
 }
 
-fn write(folder: &Path, name: &str, kind: Kind, source: Option<&Path>) -> io::Result<()> {
+fn write(folder: &Path, name: &str, kind: Kind, source: &Path) -> io::Result<()> {
     let fill = |template: &str| filled(template, name, kind, source);
     std::fs::create_dir_all(folder.join("src"))?;
     std::fs::create_dir_all(folder.join("tests"))?;
@@ -139,13 +137,10 @@ fn write(folder: &Path, name: &str, kind: Kind, source: Option<&Path>) -> io::Re
 }
 
 /// The template with its `{{…}}` placeholders replaced.
-fn filled(template: &str, name: &str, kind: Kind, source: Option<&Path>) -> String {
-    let dependency = |part: &str| match source {
-        Some(source) => {
-            let path = source.join(part).display().to_string();
-            format!("{{ path = {} }}", serde_json::Value::from(path))
-        }
-        None => format!("\"{}\"", env!("CARGO_PKG_VERSION")),
+fn filled(template: &str, name: &str, kind: Kind, source: &Path) -> String {
+    let dependency = |part: &str| {
+        let path = source.join(part).display().to_string();
+        format!("{{ path = {} }}", serde_json::Value::from(path))
     };
     let (key, before) = if kind == Kind::Route { ("retransmit", "same") } else { ("window", "standard") };
     let replaced = [

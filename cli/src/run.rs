@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     seeds: u64,
     /// With several seeds, print one row per run instead of a summary
-    #[arg(long, conflicts_with = "why")]
+    #[arg(long, conflicts_with_all = ["why", "json"])]
     each: bool,
     /// Set a key before the file is read; tables are addressed by their names. The value is read as TOML if possible,
     /// otherwise as a string
@@ -78,11 +78,11 @@ pub(crate) struct Arguments {
     figures: Option<PathBuf>,
     /// Write the events of each run to this file as qlog (JSON-SEQ; docs/qlog.md lists the event types); several runs get
     /// one file each
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "why")]
     qlog: Option<PathBuf>,
     /// Write each run to this file as a trace that ui.perfetto.dev opens: paths and flows as tracks, blocked time as slices,
     /// windows as counters; several runs get one file each
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "why")]
     perfetto: Option<PathBuf>,
     /// Draw the packets between the ends of each run's flows as a message sequence chart, as SVG, PNG or PDF by the file's
     /// extension; 250 packets at most

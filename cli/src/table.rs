@@ -173,7 +173,7 @@ impl<'a> Columns<'a> {
         Columns { varied, seed: seeds.len() > 1, flow: flows.len() > 1, outcome }
     }
 
-    /// The same for rows that summarise all seeds.
+    /// These columns for rows that summarise all seeds.
     pub(crate) fn without_seeds(self) -> Self {
         Columns { seed: false, outcome: false, ..self }
     }
@@ -219,7 +219,7 @@ fn measures(flow: &FlowResult) -> Vec<String> {
 
 /// How long something blocked a flow. Other transports than these do not count it.
 fn blocked(flow: &FlowResult, time: f64) -> String {
-    if matches!(flow.protocol, "sctp" | "mptcp") { seconds(time) } else { "-".to_owned() }
+    if flow.protocol.counts_blocked() { seconds(time) } else { "-".to_owned() }
 }
 
 /// The missing part of a flow that is not complete. A flow without an end misses nothing.
@@ -281,6 +281,7 @@ fn drops(links: &[LinkResult]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anabranch_sim::Protocol;
     use anabranch_sim::results::Retransmissions;
 
     fn link(name: &str, direction: &str, dropped: u64) -> LinkResult {
@@ -332,8 +333,8 @@ mod tests {
     #[test]
     fn what_a_transport_does_not_count_is_a_dash() {
         let of = |protocol| measures(&FlowResult { protocol, ..result(1, "same").flows.remove(0) });
-        assert_eq!(of("tcp")[3..5], ["-", "-"]);
-        assert_eq!(of("sctp")[3..5], [seconds(0.0), seconds(0.0)]);
+        assert_eq!(of(Protocol::Tcp)[3..5], ["-", "-"]);
+        assert_eq!(of(Protocol::Sctp)[3..5], [seconds(0.0), seconds(0.0)]);
     }
 
     /// The table rows of these columns for the documentation; a heading takes one line there.

@@ -492,7 +492,7 @@ fn only_who_has_the_key() {
 
 #[test]
 fn wrong_input_is_refused_with_the_reason() {
-    let cases: [(&[&str], &str); 17] = [
+    let cases: [(&[&str], &str); 18] = [
         (&["perf", "--to", "127.0.0.1", "--seconds", "0"], "--seconds"),
         (&["perf", "--to", "127.0.0.1", "--mtu", "70000"], "576..=65535"),
         (&["perf", "--to", "192.0.2.256"], "neither an address nor a name"),
@@ -509,7 +509,8 @@ fn wrong_input_is_refused_with_the_reason() {
         (&["serve", "--listen", "192.0.2.1"], "--public"),
         (&["serve", "--listen", "127.0.0.1,0.0.0.0"], "--public"),
         (&["serve", "--receive-into", "/dev/null/inbox"], "--receive-into /dev/null/inbox"),
-        (&["serve", "--max-size", "10 parsecs"], "--max-size 10 parsecs"),
+        (&["serve", "--receive-into", "inbox", "--max-size", "10 parsecs"], "--max-size 10 parsecs"),
+        (&["serve", "--max-size", "10 GB"], "--receive-into"),
         (&["serve", "--key", "/nowhere/key"], "--key /nowhere/key"),
         (&["serve", "--key", "/dev/null"], "0 bytes are too few"),
         (&["send", "/nowhere", "--to", "127.0.0.1"], "/nowhere"),

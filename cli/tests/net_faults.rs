@@ -232,7 +232,10 @@ fn addresses_and_ports_are_what_is_meant() {
         "--udp 0: name the UDP port of the listener",
     );
     refused(&["send", &shown, "--to", "127.0.0.1:0"], "`0` is no UDP port");
-    refused(&["send", &shown, "--to", "127.0.0.1", "--interval", "1e19"], "nobody waits longer than a year");
+    refused(
+        &["send", &shown, "--to", "127.0.0.1", "--json", "--interval", "1e19"],
+        "nobody waits longer than a year",
+    );
 }
 
 /// A listener with one address gets one path by default, although CMT was asked for and two local addresses were named.

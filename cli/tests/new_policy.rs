@@ -48,5 +48,11 @@ fn bad_names_and_folders_are_refused() {
         anabranch(&["new-policy", "near", "--folder", &folder, "--source", &taken]).status.code(),
         Some(2)
     );
+    let outside = anabranch(&["new-policy", "near", "--folder", &folder]);
+    assert!(
+        outside.status.code() == Some(2) && stderr(&outside).contains("--source DIR"),
+        "{}",
+        stderr(&outside)
+    );
     assert!(!Path::new(&folder).exists());
 }

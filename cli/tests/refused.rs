@@ -94,6 +94,22 @@ fn names_that_a_new_policy_cannot_have_are_refused() {
     assert!(!Path::new(&folder).exists());
 }
 
+/// An option that would have no effect beside another one is refused.
+#[test]
+fn options_without_effect_are_refused() {
+    let scenario = example("one-path");
+    for (arguments, part) in [
+        (&["run", &scenario, "--why", "--qlog", "x"][..], "'--qlog <FILE>'"),
+        (&["run", &scenario, "--why", "--perfetto", "x"], "'--perfetto <FILE>'"),
+        (&["run", &scenario, "--each", "--json"], "'--json'"),
+        (&["replay", "x", "--why", "--series", "y"], "'--series <DIR>'"),
+        (&["serve", "--max-size-per-source", "1 GB"], "--receive-into <DIR>"),
+        (&["send", "x", "--to", "127.0.0.1", "--interval", "2 s"], "--json"),
+    ] {
+        refused(arguments, part);
+    }
+}
+
 /// The range is told, not how to pass a value that begins with a minus.
 #[test]
 fn negative_values_are_refused_for_what_they_are() {

@@ -55,7 +55,7 @@ fn a_perfetto_trace_has_tracks_slices_and_counters() {
         events.iter().any(|event| event["ph"] == phase && event["name"].as_str().unwrap_or("").contains(name))
     };
     assert!(has("M", "process_name") && has("M", "thread_name"));
-    assert!(has("X", "peer window"), "blocked time is a slice");
+    assert!(has("X", "peer_window"), "blocked time is a slice");
     assert!(has("X", "new data") && has("C", "cwnd") && has("C", "queue"));
     let slices = events.iter().filter(|event| event["ph"] == "X");
     assert!(slices.clone().all(|slice| slice["dur"].as_f64().is_some_and(|length| length >= 0.0)));

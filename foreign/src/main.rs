@@ -168,7 +168,7 @@ fn simulate(
 fn show(result: &RunResult) -> String {
     let mut text = String::new();
     for flow in &result.flows {
-        let stack = flow.foreign.as_ref().map_or(flow.protocol, |foreign| &foreign.version);
+        let stack = flow.foreign.as_ref().map_or(flow.protocol.name(), |foreign| &foreign.version);
         let completion = flow.completion.map_or("-".to_owned(), |seconds| format!("{seconds:.3} s"));
         text += &format!(
             "{} ({stack}): {completion}, {} bytes delivered, {:.3} Mbit/s, {} packets, {}\n",

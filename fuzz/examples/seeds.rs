@@ -8,7 +8,7 @@ use anabranch_fuzz::recorded;
 use anabranch_fuzz::support::{Weather, World, at};
 use anabranch_proto::wire::chunk::{Abort, OperationError, Unknown};
 use anabranch_proto::wire::{Cause, Chunk, Packet, Param};
-use anabranch_proto::{Config, Parameters, Message, Policies, Time, Tsn};
+use anabranch_proto::{Config, Message, Parameters, Policies, Time, Tsn};
 use anabranch_sim::RunOptions;
 use anabranch_sim::capture::{CaptureReader, CaptureWriter};
 use anabranch_sim::scenario::Document;
@@ -60,7 +60,8 @@ fn documents(target: &str, from: &str) {
             continue;
         }
         let text = std::fs::read_to_string(&path).expect("a document");
-        let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
+        let lines: Vec<&str> =
+            text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
         let (text, name) = (lines.join("\n") + "\n", path.file_stem().unwrap_or_default().to_string_lossy());
         if text.len() < LONGEST_DOCUMENT && !text.contains("trace =") {
             write(target, &name, text.as_bytes());
@@ -117,7 +118,10 @@ const DECIDED_JOURNALS: Seeds = &[
 const SERVICE: [(&str, &str); 4] = [
     ("file", r#"{"send-file":{"name":"a.txt","size":12}}"#),
     ("verdict", r#"{"verdict":{"received":12,"failed":null}}"#),
-    ("plan", r#"{"measure":{"seconds":5.0,"message_size":8192,"streams":1,"way":"there-and-back","rate":null}}"#),
+    (
+        "plan",
+        r#"{"measure":{"seconds":5.0,"message_size":8192,"streams":1,"way":"there-and-back","rate":null}}"#,
+    ),
     (
         "measured",
         r#"{"measured":{"bytes":9,"cpu":0.5,"shares":[{"from":"192.0.2.1","to":"::1","bytes":9}],"delays":{"messages":1,"delay":{"min":1,"mean":1,"p50":1,"p95":1,"p99":1,"max":1},"jitter":{"min":0,"mean":0,"p50":0,"p95":0,"p99":0,"max":0},"smoothed_jitter":0,"uncertainty":0}}}"#,

@@ -1,12 +1,10 @@
 //! Bytes that may be a capture file: read to their end or to what is wrong, and explained line by line.
 
+use anabranch_proto::wire::UDP_PORT;
 use std::time::Duration;
 
 use anabranch_sim::against::{Comparison, Conversation, compare};
 use anabranch_sim::capture::{CaptureReader, explain};
-
-/// The UDP port behind which SCTP is looked for.
-const UDP_PORT: u16 = 9899;
 
 /// Packets are counted, hold no more than the file did, and their lines are lines and JSON; an error is the last.
 pub fn capture(bytes: &[u8]) {
@@ -38,7 +36,8 @@ pub fn against(bytes: &[u8]) {
     let Ok(conversation) = Conversation::read(reader, &[UDP_PORT], None) else { return };
     let settings = vec!["era=rfc9260".to_owned()];
     // With any tolerance of times, few differences remain to be explained.
-    let comparison = Comparison { settings, within: Duration::from_secs(3600), mtu: None, bulk: bytes.len() % 2 == 0 };
+    let comparison =
+        Comparison { settings, within: Duration::from_secs(3600), mtu: None, bulk: bytes.len() % 2 == 0 };
     // Addresses and ports of a capture can be such as no endpoint has.
     let Ok(compared) = compare(&conversation, &comparison) else { return };
     assert!(compared.differences.iter().all(|one| one.recorded.is_some() || one.ours.is_some()));

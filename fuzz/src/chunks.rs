@@ -161,7 +161,8 @@ fn data(peer: &Peer, (tsn, ssn): (i8, i8), stream: u8, flags: u8, bytes: u16) ->
 fn unknown(number: u8, flags: u8, bytes: u8) -> Chunk {
     // Numbers without a row in the table, whichever it has by now.
     let number = if number & 0x3f < 16 { number | 0x20 } else { number };
-    let number = if [0x40, 0x82, 0x84, 0xc0, 0xc1, 0xc2, 0x80, 0x90].contains(&number) { 0x3e } else { number };
+    let number =
+        if [0x40, 0x82, 0x84, 0xc0, 0xc1, 0xc2, 0x80, 0x90].contains(&number) { 0x3e } else { number };
     Chunk::Unknown(Box::new(Unknown { number, flags, value: some(bytes.into()) }))
 }
 

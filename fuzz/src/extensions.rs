@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anabranch_proto::wire::chunk::{
     AddStreams, AddressRequest, Asconf, AsconfAck, AsconfParam, Auth, Data, EcnEcho, Failed, ForwardTsn,
-    GapBlock, IData, IForwardTsn, IncomingReset, Init, OutgoingReset, Pad, FragmentPosition, ReConfig, ReConfigParam,
-    Response, Sack, SkippedMessage,
+    FragmentPosition, GapBlock, IData, IForwardTsn, IncomingReset, Init, OutgoingReset, Pad, ReConfig,
+    ReConfigParam, Response, Sack, SkippedMessage,
 };
 use anabranch_proto::wire::{Cause, Chunk, Ecn, Packet, Param};
 use anabranch_proto::{
@@ -381,7 +381,11 @@ fn piece(known: &mut Known, tsn: i8, (stream, mid, fsn): (u8, u8, u8), flags: u8
         });
     }
     let mid = Mid(mid.into());
-    let at = if begin { FragmentPosition::First { ppid: 3 } } else { FragmentPosition::Later { fsn: (fsn % 8).into() } };
+    let at = if begin {
+        FragmentPosition::First { ppid: 3 }
+    } else {
+        FragmentPosition::Later { fsn: (fsn % 8).into() }
+    };
     Chunk::IData(IData { tsn: place, stream, mid, place: at, end, unordered, immediate: false, payload })
 }
 

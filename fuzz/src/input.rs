@@ -71,6 +71,20 @@ impl Setup {
             receive_buffer: [3000, 20_000][size(1)],
             first_tsn: Some(u32::MAX - u32::from(self.first_tsn)),
             first_ssn: u16::MAX - 3,
-            cookie_life: Duration::from_secs(3600), parameters: Parameters { mtu: [576, 1500][size(0)], send_buffer: Some([3000, 30_000][size(2)]), rto_min: Duration::from_millis([10, 1000][size(3)]), sack_every: [1, 2][size(4)], path_max_retrans: [0, 5][size(5)], association_max_retrans: 1_000_000, max_init_retransmits: 1_000_000, heartbeat_interval: Some(Duration::from_secs(1)), rto_max: Duration::from_secs(10), ..Parameters::default() }, ..Config::default() }
+            cookie_life: Duration::from_secs(3600),
+            parameters: Parameters {
+                mtu: [576, 1500][size(0)],
+                send_buffer: Some([3000, 30_000][size(2)]),
+                rto_min: Duration::from_millis([10, 1000][size(3)]),
+                sack_every: [1, 2][size(4)],
+                path_max_retrans: [0, 5][size(5)],
+                association_max_retrans: 1_000_000,
+                max_init_retransmits: 1_000_000,
+                heartbeat_interval: Some(Duration::from_secs(1)),
+                rto_max: Duration::from_secs(10),
+                ..Parameters::default()
+            },
+            ..Config::default()
+        }
     }
 }

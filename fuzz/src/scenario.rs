@@ -12,12 +12,14 @@ const WINDOWS: u32 = 16;
 pub fn scenario(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let policies = Policies::default();
-    let read = Document::parse("scenario", text).and_then(|document| document.scenario("scenario", &policies));
+    let read =
+        Document::parse("scenario", text).and_then(|document| document.scenario("scenario", &policies));
     match read {
         Err(error) => assert!(!error.render(false).trim().is_empty()),
         Ok(scenario) => {
             let text = scenario.to_toml(&policies).expect("what was read can be written");
-            let again = Document::parse("again", &text).and_then(|document| document.scenario("scenario", &policies));
+            let again =
+                Document::parse("again", &text).and_then(|document| document.scenario("scenario", &policies));
             let again = again.expect("what was written can be read");
             assert_eq!(again.to_toml(&policies).expect("and written again"), text);
         }

@@ -15,9 +15,8 @@ use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 /// A place for files that goes with the process, in memory where there is one: a case writes up to four.
-static PLACE: LazyLock<TempDir> = LazyLock::new(|| {
-    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a directory")
-});
+static PLACE: LazyLock<TempDir> =
+    LazyLock::new(|| tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a directory"));
 
 fn place(name: &str) -> PathBuf {
     let place = PLACE.path().join(name);
@@ -115,7 +114,13 @@ fn decided(bytes: &[u8]) -> Result<Vec<u8>> {
         let odd: u8 = from.arbitrary()?;
         let (cell, n) = (from.arbitrary::<u8>()? % 4, from.arbitrary::<u8>()?);
         let mut words = || -> Result<String> {
-            let word = |_| Ok(if from.ratio(1, 4)? { " -".to_owned() } else { format!(" {:016x}", from.arbitrary::<u64>()?) });
+            let word = |_| {
+                Ok(if from.ratio(1, 4)? {
+                    " -".to_owned()
+                } else {
+                    format!(" {:016x}", from.arbitrary::<u64>()?)
+                })
+            };
             (0..odd >> 4 & 3).map(word).collect()
         };
         let line = match odd % 8 {

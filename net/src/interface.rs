@@ -103,7 +103,7 @@ pub fn addresses(ip: IpAddr) -> io::Result<Vec<IpAddr>> {
 }
 
 /// The local addresses from which the system's routes lead to these, each once, in their order.
-pub fn sources(to: &[IpAddr]) -> io::Result<Vec<IpAddr>> {
+pub fn local_addresses_towards(to: &[IpAddr]) -> io::Result<Vec<IpAddr>> {
     let mut found = Vec::new();
     for peer in to.iter().map(IpAddr::to_canonical) {
         let source = route(None, None, peer)

@@ -46,7 +46,7 @@ mod socket;
 mod source;
 mod tape;
 
-pub use anabranch_proto::wire::Address;
+pub use anabranch_proto::wire::{Address, UDP_PORT};
 pub use anabranch_proto::{
     AddressChange, ChangeError, Config, ConfigError, Delivery, Direction, Duration, Event, Extensions,
     LostReason, Message, NewError, Outcome, PathId, PathState, Policies, PolicySpec, Refused, Reliability,
@@ -54,8 +54,8 @@ pub use anabranch_proto::{
 };
 pub use association::{Association, Ended};
 pub use endpoint::{BindError, ConnectError, Endpoint};
-pub use interface::{addresses, sources};
-pub use options::{Carrier, Options, UDP_PORT};
+pub use interface::{addresses, local_addresses_towards};
+pub use options::{Carrier, Options};
 pub use report::{Device, PathReport, Traffic};
 pub use source::source;
 pub use tape::{Call, Tape};

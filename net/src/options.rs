@@ -4,12 +4,10 @@ use std::io;
 use std::net::IpAddr;
 
 use anabranch_proto::mechanisms::FillPackets;
+use anabranch_proto::wire::UDP_PORT;
 use anabranch_proto::{Config, Mechanisms, Policies};
 
-use crate::interface::sources;
-
-/// The UDP port that is registered for SCTP in UDP (RFC 6951).
-pub const UDP_PORT: u16 = 9899;
+use crate::interface::local_addresses_towards;
 
 /// The carrier of SCTP packets.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -81,7 +79,7 @@ impl Options {
             mechanisms: mechanisms(),
             ..Config::default()
         };
-        let local = sources(peer)?;
+        let local = local_addresses_towards(peer)?;
         // Packets to an address of this host return by the loopback interface.
         let bind_devices = !peer.iter().any(|peer| local.contains(&peer.to_canonical()));
         Ok(Options {

@@ -15,7 +15,6 @@
 //!
 //! A packet is built when it is polled and never queued. An extra call of `poll` changes nothing.
 
-mod agenda;
 mod association;
 mod chance;
 mod config;

@@ -309,7 +309,7 @@ pub const CMT: &[(&str, [&str; 4])] = &[
 /// What a mechanism sets besides itself in each era, in the order of [`Rules::ERAS`]: the mechanism, its value, the key of another
 /// mechanism or rule, and the values of that key. An empty value keeps the setting. ns-2 has a separate class for such a mechanism, and the
 /// class differs in this too.
-pub const COMPANIONS: &[(&str, &str, &str, [&str; 4])] =
+const COMPANIONS: &[(&str, &str, &str, [&str; 4])] =
     &[("heartbeat_after_timeout", "on", "t3_floor", ["", "", "", "two"])];
 
 /// Applies the companions of `mechanisms` in the era of `rules`. Does nothing if `rules` are not those of an era.

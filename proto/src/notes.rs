@@ -133,7 +133,7 @@ impl Notes {
         }
     }
 
-    /// The same while they are reported.
+    /// As `add_timers`, while they are reported.
     #[inline(never)]
     fn compare_timers(&mut self, at: Time, timers: impl Iterator<Item = (PathId, Time)>) {
         for (path, expires) in timers {
@@ -194,7 +194,7 @@ impl Notes {
         }
     }
 
-    /// The same for those that are no outputs.
+    /// As `take`, for those that are no outputs.
     pub(crate) fn take_kept(&mut self, taken: &mut Vec<Note>) {
         match taken.is_empty() {
             true => std::mem::swap(&mut self.kept, taken),

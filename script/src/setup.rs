@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use anabranch_proto::wire::Address;
+use anabranch_proto::wire::{Address, UDP_PORT};
 use anabranch_proto::{Config, LocalAddress};
 
 use super::ast::{Literal, Opt};
@@ -11,8 +11,6 @@ use super::{Options, ParseError};
 
 /// The SCTP port of the stack, and of the peer to which it connects.
 pub(super) const PORT: u16 = 8080;
-/// The UDP port of both ends (RFC 6951 §5.1).
-const UDP_PORT: u16 = 9899;
 
 /// The settings that a script's options make.
 #[derive(Clone, PartialEq, Debug)]

@@ -27,4 +27,4 @@ pub use observe::qlog::QlogWriter;
 pub use observe::series::CsvSeries;
 pub use observe::{capture, columns, trace, words};
 pub use run::{Progress, RunOptions, check, run, single_paths};
-pub use transport::foreign;
+pub use transport::{Protocol, foreign};

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::transport::Protocol;
 use serde::Serialize;
 
 /// The results of one run.
@@ -117,7 +118,7 @@ pub struct FlowResult {
     /// Its name.
     pub name: String,
     /// "sctp", "tcp", "mptcp", "udp" or "foreign".
-    pub protocol: &'static str,
+    pub protocol: Protocol,
     /// Seconds from its start until the receiving application read the first user data.
     pub first_data: Option<f64>,
     /// Seconds from its start until the receiving application read the last byte; `None` if it is unfinished.

@@ -10,6 +10,8 @@
 //! the packet is first here. It is not quite regular: the same flow of ns-2, begun a whole second later, can send other
 //! packets from such a moment on. A list counts as the same if ns-2 agrees from one of the two starts.
 
+mod support;
+
 use std::path::Path;
 use std::process::Command;
 
@@ -17,6 +19,7 @@ use anabranch_proto::{Policies, Time};
 use anabranch_sim::scenario::Document;
 use anabranch_sim::trace::{Detail, Names, Observer, Record};
 use anabranch_sim::{RunOptions, run, stream_seed};
+use support::has_ns2;
 
 /// Random lists.
 const LISTS: u64 = 200;
@@ -125,9 +128,7 @@ fn difference(there: &Sent, here: &Sent) -> Option<String> {
 
 #[test]
 fn sack1_is_ns2s() {
-    if Command::new("ns").arg("/dev/null").output().is_err() {
-        assert!(std::env::var("ANABRANCH_REQUIRE").as_deref() != Ok("all"), "skipped: there is no `ns`");
-        eprintln!("skipped: sack1_is_ns2s: there is no `ns`");
+    if !has_ns2("sack1_is_ns2s") {
         return;
     }
     let trace = std::env::temp_dir().join(format!("anabranch-sack1-{}.tr", std::process::id()));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anabranch_proto::{Duration, Policies};
 use anabranch_sim::results::{FlowResult, RunResult};
 use anabranch_sim::scenario::{Document, Flow, Scenario, Traffic};
-use anabranch_sim::{RunOptions, run};
+use anabranch_sim::{Protocol, RunOptions, run};
 
 mod scenarios;
 
@@ -184,8 +184,8 @@ fn of_acknowledged(complaints: &mut Complaints, flow: &FlowResult) {
     let acked: u64 = flow.paths.iter().map(|path| path.delivered).sum();
     let what = format!("{}: acknowledged", flow.name);
     match flow.protocol {
-        "tcp" => complaints.equal(&what, acked, flow.delivered),
-        "sctp" => {
+        Protocol::Tcp => complaints.equal(&what, acked, flow.delivered),
+        Protocol::Sctp => {
             let chunks: u64 = flow.paths.iter().map(|path| path.chunks).sum();
             complaints.at_most(&what, acked as f64, (flow.delivered + HEADER * chunks) as f64);
             complaints.at_most(&what, flow.delivered as f64, acked as f64);
@@ -200,7 +200,9 @@ fn of_packets(complaints: &mut Complaints, given: &Flow, flow: &FlowResult) {
     let first: u64 = flow.links.iter().filter(|link| leaves(&link.direction)).map(|link| link.packets).sum();
     let name = &flow.name;
     match flow.protocol {
-        "tcp" | "mptcp" => complaints.at_most(&format!("{name}: packets"), flow.packets as f64, first as f64),
+        Protocol::Tcp | Protocol::Mptcp => {
+            complaints.at_most(&format!("{name}: packets"), flow.packets as f64, first as f64)
+        }
         _ => complaints.equal(&format!("{name}: packets"), flow.packets, first),
     }
     for link in &flow.links {

@@ -9,7 +9,7 @@ use anabranch_sim::foreign::{
 };
 use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::{Document, Scenario};
-use anabranch_sim::{RunError, RunOptions, run};
+use anabranch_sim::{Protocol, RunError, RunOptions, run};
 use bytes::Bytes;
 
 const TIMEOUT: Duration = Duration::from_millis(500);
@@ -154,7 +154,10 @@ fn a_transport_from_outside_carries_a_flow() {
     let last = 9.0 * (0.0115 + 0.010_029) + 0.0115;
     assert!((flow.completion.expect("it is complete") - last).abs() < 1e-9, "{:?}", flow.completion);
     let foreign = flow.foreign.as_ref().expect("it was foreign");
-    assert_eq!((flow.protocol, &*foreign.name, &*foreign.version), ("foreign", "stop-and-wait", "toy 1"));
+    assert_eq!(
+        (flow.protocol, &*foreign.name, &*foreign.version),
+        (Protocol::Foreign, "stop-and-wait", "toy 1")
+    );
     assert_eq!(result.links.iter().map(|link| link.packets).collect::<Vec<_>>(), [10, 10, 0, 0]);
     let setups = transport.setups.borrow();
     let setup = setups.last().expect("it was made");

@@ -6,6 +6,8 @@
 //! round trip after the packets that released them. Here the departure comes first; in ns-2 the rounding of its clock decides, so that its
 //! result can depend on the second at which it begins. So a setting with a tie may differ from there on, and one without may not.
 
+mod support;
+
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
@@ -14,6 +16,7 @@ use anabranch_proto::{Policies, Time};
 use anabranch_sim::scenario::Document;
 use anabranch_sim::trace::{Detail, DropCause, Names, Observer, Record, Side};
 use anabranch_sim::{RunOptions, run, stream_seed};
+use support::has_ns2;
 
 /// Random settings.
 const SETTINGS: u64 = 60;
@@ -260,9 +263,7 @@ fn difference(there: &Sent, here: &Sent) -> Option<(f64, String)> {
 
 #[test]
 fn flows_over_a_full_queue_are_ns2s() {
-    if Command::new("ns").arg("/dev/null").output().is_err() {
-        assert!(std::env::var("ANABRANCH_REQUIRE").as_deref() != Ok("all"), "skipped: there is no `ns`");
-        eprintln!("skipped: flows_over_a_full_queue_are_ns2s: there is no `ns`");
+    if !has_ns2("flows_over_a_full_queue_are_ns2s") {
         return;
     }
     let trace = std::env::temp_dir().join(format!("anabranch-full-queue-{}.tr", std::process::id()));

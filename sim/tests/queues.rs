@@ -1,5 +1,7 @@
 //! Managed queues and losses of a flow's data, as a scenario has them; RED beside ns-2's.
 
+mod support;
+
 use std::process::Command;
 
 use anabranch_proto::{Duration, Policies, Time};
@@ -7,6 +9,7 @@ use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::{Document, ScenarioError};
 use anabranch_sim::trace::{DropCause, Names, Observer, QueueRecord, Record, Wants};
 use anabranch_sim::{RunOptions, run};
+use support::has_ns2;
 
 fn read(text: &str, edits: &[String]) -> Result<anabranch_sim::scenario::Scenario, ScenarioError> {
     let mut document = Document::parse("test.toml", text)?;
@@ -68,11 +71,6 @@ $ns at 20.0 \"puts \\[$monitor set pdrops_\\]; exit 0\"
 $ns run
 ";
 
-fn skip(name: &str, why: &str) {
-    assert!(std::env::var("ANABRANCH_REQUIRE").as_deref() != Ok("all"), "skipped: {name}: {why}");
-    eprintln!("skipped: {name}: {why}");
-}
-
 /// Mean, and the square of its standard error.
 fn mean(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
@@ -83,8 +81,8 @@ fn mean(values: &[f64]) -> (f64, f64) {
 
 #[test]
 fn red_drops_as_many_as_ns2s() {
-    if Command::new("ns").arg("/dev/null").output().is_err() {
-        return skip("red_drops_as_many_as_ns2s", "there is no `ns`");
+    if !has_ns2("red_drops_as_many_as_ns2s") {
+        return;
     }
     let script = std::env::temp_dir().join(format!("anabranch-red-{}.tcl", std::process::id()));
     std::fs::write(&script, NS2).expect("the script is written");

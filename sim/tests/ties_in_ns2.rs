@@ -2,12 +2,15 @@
 //! at the very moment at which another leaves it. ns-2's results then depend on when the transfer begins; ours do not, and are
 //! those that ns-2 has where the departure comes first. Needs `ns`.
 
+mod support;
+
 use std::path::Path;
 use std::process::Command;
 
 use anabranch_proto::Policies;
 use anabranch_sim::scenario::Document;
 use anabranch_sim::{RunOptions, run};
+use support::has_ns2;
 
 /// bit/s of the secondary, bytes of the receive buffer.
 const SETTINGS: [(u64, u64); 3] = [(2_000_000, 256_000), (1_000_000, 1_000_000), (384_000, 512_000)];
@@ -47,9 +50,7 @@ fn ours(start: u64, (secondary, buffer): (u64, u64)) -> f64 {
 
 #[test]
 fn the_start_of_a_transfer_decides_in_ns2_and_not_here() {
-    if Command::new("ns").arg("/dev/null").output().is_err() {
-        assert!(std::env::var("ANABRANCH_REQUIRE").as_deref() != Ok("all"), "skipped: there is no `ns`");
-        eprintln!("skipped: the_start_of_a_transfer_decides_in_ns2_and_not_here: there is no `ns`");
+    if !has_ns2("the_start_of_a_transfer_decides_in_ns2_and_not_here") {
         return;
     }
     for setting in SETTINGS {

@@ -3,7 +3,7 @@
 use anabranch_proto::Policies;
 use anabranch_sim::results::{FlowResult, RunResult};
 use anabranch_sim::scenario::{Document, Scenario, ScenarioError};
-use anabranch_sim::{RunOptions, run};
+use anabranch_sim::{Protocol, RunOptions, run};
 
 /// Two links, an SCTP flow, and a UDP flow of 1 Mbit/s that shares its bottleneck.
 const TEXT: &str = "\
@@ -53,7 +53,7 @@ fn flow<'r>(result: &'r RunResult, name: &str) -> &'r FlowResult {
 fn udp_keeps_its_rate_beside_sctp() {
     let result = result(&["link.neck.queue=1000 packets"]);
     let (file, voice) = (flow(&result, "file"), flow(&result, "voice"));
-    assert_eq!((file.protocol, voice.protocol), ("sctp", "udp"));
+    assert_eq!((file.protocol, voice.protocol), (Protocol::Sctp, Protocol::Udp));
     // One datagram every 8 ms, the first at once.
     assert_eq!(voice.packets, 1251);
     assert!(voice.delivered.is_multiple_of(1000) && voice.delivered > 700_000, "{}", voice.delivered);

@@ -70,7 +70,7 @@ impl Live {
                 Line { bar, delivered: 0, at: self.begun }
             });
             let now = Instant::now();
-            let rate = mbit(path.delivered - line.delivered, now - line.at);
+            let rate = mbit(path.delivered.saturating_sub(line.delivered), now - line.at);
             (line.delivered, line.at) = (path.delivered, now);
             let said = said(path, share(path, paths), rate);
             if self.lines {

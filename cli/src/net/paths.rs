@@ -1,7 +1,8 @@
 //! Paths as text and as JSON.
 
-use anabranch_net::{Device, PathReport, PathState, Traffic};
+use anabranch_net::{Device, PathReport, Traffic};
 use anabranch_proto::wire::Address;
+use anabranch_sim::words;
 use comfy_table::{Table, presets};
 use serde_json::{Value, json};
 
@@ -23,11 +24,7 @@ pub(super) fn name(path: &PathReport) -> String {
 pub(super) fn state(path: &PathReport) -> &'static str {
     match path.state {
         _ if !path.up => "down here",
-        PathState::Unconfirmed => "unconfirmed",
-        PathState::Active => "active",
-        PathState::PotentiallyFailed => "failing",
-        PathState::Inactive => "inactive",
-        PathState::Removed => "removed",
+        state => words::path_state(state),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
-use anabranch_net::sources;
+use anabranch_net::local_addresses_towards;
 use tokio::sync::oneshot;
 
 use crate::output::{fail, refuse, warn};
@@ -94,7 +94,8 @@ async fn look_up(name: &str, port: u16) -> Result<Vec<SocketAddr>, u8> {
     let mut found = found.map_err(|error| fail(format!("--to {name}: this name has no address: {error}")))?;
     // A listener uses 127.0.0.1 by default.
     found.sort_by_key(|address| address.ip().is_loopback() && address.is_ipv6());
-    let routed: Vec<SocketAddr> = found.iter().filter(|to| sources(&[to.ip()]).is_ok()).copied().collect();
+    let routed: Vec<SocketAddr> =
+        found.iter().filter(|to| local_addresses_towards(&[to.ip()]).is_ok()).copied().collect();
     match (found.first(), routed.is_empty()) {
         (None, _) => Err(fail(format!("--to {name}: this name has no address"))),
         (Some(first), true) => Err(fail(format!("--to {name}: no way leads to {}", first.ip()))),
@@ -126,7 +127,7 @@ const OF_A_LINK: &str = "link-local addresses cannot be used; name an address th
 /// Those of a listener's addresses to which this host has routes, with a warning about the others; all if there is none.
 pub(super) fn routed(to: Vec<SocketAddr>) -> Vec<SocketAddr> {
     let (near, far): (Vec<SocketAddr>, Vec<SocketAddr>) =
-        to.iter().partition(|to| sources(&[to.ip()]).is_ok());
+        to.iter().partition(|to| local_addresses_towards(&[to.ip()]).is_ok());
     if near.is_empty() {
         return to;
     }

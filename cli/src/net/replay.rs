@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use anabranch_proto::wire::Packet;
 use anabranch_proto::{Config, Limit, PathId, Purpose, Reason};
-use anabranch_sim::CsvSeries;
 use anabranch_sim::scenario::{Flow, Scenario, Sctp, Transport};
 use anabranch_sim::trace::{Contents, Names, Observer, Origin, PacketView, Record, Side};
+use anabranch_sim::{CsvSeries, Protocol};
 use serde_json::json;
 
 use super::repeat::{Paths, Step, Unable, Whole, name, repeat};
@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
     /// The recording, which `anabranch send --record` wrote
     file: PathBuf,
     /// Write the series of the sender to this directory as CSV, as `anabranch run --series` does
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "why")]
     series: Option<PathBuf>,
     #[command(flatten)]
     traces: Traces,
@@ -145,7 +145,7 @@ fn names(whole: &Whole, paths: &BTreeMap<(usize, PathId), String>) -> Names {
             links.extend(["here>there", "there>here"].map(|way| (name.clone(), way.to_owned())));
         }
     }
-    Names { protocols: vec!["sctp"; flows.len()], flows, links, ..Names::default() }
+    Names { protocols: vec![Protocol::Sctp; flows.len()], flows, links, ..Names::default() }
 }
 
 /// The scenario with the settings of the transfer, for explanations.

@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     traces: Traces,
     /// The length of the intervals in --json, in seconds or with a unit
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "1 s", value_parser = waiting)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "1 s", value_parser = waiting, requires = "json")]
     interval: Duration,
 }
 

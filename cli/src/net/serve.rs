@@ -37,10 +37,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     receive_into: Option<PathBuf>,
     /// The largest total size of all files in the directory, with a unit
-    #[arg(long, value_name = "SIZE", default_value = "1 GB")]
+    #[arg(long, value_name = "SIZE", default_value = "1 GB", requires = "receive_into")]
     max_size: String,
     /// The largest total size of the files of one source [default: --max-size; half of it with --public]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", requires = "receive_into")]
     max_size_per_source: Option<String>,
     /// The largest number of simultaneous associations of one source address (IPv6: /64 network)
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]

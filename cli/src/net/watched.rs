@@ -61,7 +61,7 @@ impl Watched {
 
     fn line(&mut self, path: &PathReport, at: f64) -> PathLine {
         let (delivered, rates) = self.rates.entry(path.id).or_default();
-        rates.add(at, path.delivered - *delivered);
+        rates.add(at, path.delivered.saturating_sub(*delivered));
         *delivered = path.delivered;
         PathLine {
             name: name(path),

@@ -90,7 +90,7 @@ impl Rates {
 /// The columns of the table: heading and width.
 const COLUMNS: [(&str, u16); 8] = [
     ("path", 20),
-    ("state", 12),
+    ("state", 18),
     ("cwnd", 10),
     ("ssthresh", 10),
     ("in flight", 10),

@@ -7,10 +7,10 @@ use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 
 use anabranch_lab::grid::Point;
-use anabranch_proto::{PathState, Time};
-use anabranch_sim::RunOptions;
+use anabranch_proto::Time;
 use anabranch_sim::results::RunResult;
 use anabranch_sim::trace::{Detail, Names, Observer, Record, Side, Wants};
+use anabranch_sim::{RunOptions, words};
 
 use super::{Key, PathLine, Picture, Screen};
 use crate::INTERRUPTED;
@@ -192,24 +192,14 @@ fn update(line: &mut PathLine, at: f64, detail: &Detail) {
             (line.rto, line.srtt) = (Some(rto.as_secs_f64()), srtt.map(|srtt| srtt.as_secs_f64()));
         }
         Detail::Sent { size, .. } => line.rates.add(at, u64::from(*size)),
-        Detail::State(state) => line.state = word(*state),
+        Detail::State(state) => line.state = words::path_state(*state),
         _ => {}
-    }
-}
-
-/// A state, in the words that transfers on real networks use too.
-fn word(state: PathState) -> &'static str {
-    match state {
-        PathState::Unconfirmed => "unconfirmed",
-        PathState::Active => "active",
-        PathState::PotentiallyFailed => "failing",
-        PathState::Inactive => "inactive",
-        PathState::Removed => "removed",
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use anabranch_proto::PathState;
     use anabranch_proto::policy::Why;
 
     use super::*;

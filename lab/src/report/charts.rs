@@ -47,10 +47,8 @@ pub(super) fn groups(recorder: &Recorder, result: &RunResult, flows: usize) -> V
 
 fn of_flow(flow: &FlowRecord, result: &RunResult) -> [Chart; 5] {
     let ended = result.ended;
-    let counts_bytes = result
-        .flows
-        .iter()
-        .any(|known| known.name == flow.name && ["tcp", "mptcp"].contains(&known.protocol));
+    let counts_bytes =
+        result.flows.iter().any(|known| known.name == flow.name && known.protocol.counts_bytes());
     [
         sequence(flow, counts_bytes),
         windows(flow),

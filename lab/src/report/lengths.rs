@@ -92,7 +92,7 @@ mod tests {
         points
     }
 
-    /// The same, with `count` packets in each call.
+    /// What `come` makes of them, with `count` packets in each call.
     fn together_by(stays: &[Stay], count: usize, end: u64) -> Points<u32> {
         let (mut points, mut from) = (Points::new(64), 0);
         for next in (0..stays.len()).step_by(count) {

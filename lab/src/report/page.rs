@@ -144,7 +144,7 @@ fn row(flow: &FlowResult) -> Markup {
 
 /// How long something blocked a flow. Other transports than these do not count it.
 fn waited(flow: &FlowResult, time: f64) -> String {
-    if matches!(flow.protocol, "sctp" | "mptcp") { format!("{time:.3} s") } else { "-".to_owned() }
+    if flow.protocol.counts_blocked() { format!("{time:.3} s") } else { "-".to_owned() }
 }
 
 /// Bit/s in the unit that leaves a digit before the point.

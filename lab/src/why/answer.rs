@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use anabranch_proto::policy::Why;
 use anabranch_proto::{Blocked, PathState, Time};
+use anabranch_sim::Protocol;
 use anabranch_sim::scenario::Scenario;
 use anabranch_sim::words as names;
 use serde::Serialize;
 
-use super::follow::{Cut, Facts, Followed, Piece, Place, Transport};
+use super::follow::{Cut, Facts, Followed, Piece, Place};
 use super::packet::{RuleRow, Window};
 use super::words::{self, count, length, moment};
 
@@ -104,10 +105,10 @@ pub(super) fn flow(followed: &Followed, scenario: &Scenario, at: Time) -> FlowAn
 fn waiting(followed: &Followed, by: Blocked, since: Time, scenario: &Scenario) -> Waiting {
     let (word, keys, what): (_, &[&str], _) = match by {
         Blocked::PeerWindow => {
-            let section = match followed.transport {
-                Transport::Tcp => "RFC 9293 section 3.8.6",
-                Transport::Multipath => "one receive window for all subflows, RFC 8684 section 3.3.1",
-                Transport::Sctp | Transport::Udp => "RFC 9260 section 6.1 A",
+            let section = match followed.protocol {
+                Protocol::Tcp => "RFC 9293 section 3.8.6",
+                Protocol::Mptcp => "one receive window for all subflows, RFC 8684 section 3.3.1",
+                Protocol::Sctp | Protocol::Udp | Protocol::Foreign => "RFC 9260 section 6.1 A",
             };
             let left = format!("{} bytes left ({section})", followed.room_at_peer());
             ("peer_window", &["window_probe"], ("the peer's window", left))
@@ -115,7 +116,7 @@ fn waiting(followed: &Followed, by: Blocked, since: Time, scenario: &Scenario) -
         Blocked::SendBuffer => {
             ("send_buffer", &[], ("the send buffer", "everything in it was sent".to_owned()))
         }
-        Blocked::Window if followed.transport == Transport::Multipath => {
+        Blocked::Window if followed.protocol == Protocol::Mptcp => {
             let full =
                 "no subflow that the scheduler would take has room in it (RFC 5681 sections 3.1 and 3.2)";
             ("cwnd", &[], ("the congestion window", full.to_owned()))
@@ -177,10 +178,10 @@ fn turn(followed: &Followed, scenario: &Scenario) -> (&'static [&'static str], S
     (&["burst", "send_on"], "the last event allowed no more packets (RFC 9260 section 6.1 D)".to_owned())
 }
 
-/// The same of a stream of bytes, which has no such rules.
+/// As `turn`, of a stream of bytes, which has no such rules.
 fn turn_of_stream(followed: &Followed, scenario: &Scenario) -> String {
-    match (followed.pieces.is_empty(), followed.transport) {
-        (true, Transport::Multipath) => {
+    match (followed.pieces.is_empty(), followed.protocol) {
+        (true, Protocol::Mptcp) => {
             "no subflow can carry data before the handshake is complete (RFC 8684 sections 3.1 and 3.2)"
                 .to_owned()
         }
@@ -230,10 +231,10 @@ fn obstacle(followed: &Followed, name: &str, facts: &Facts, scenario: &Scenario)
         }
         (Some(Blocked::SendBuffer), _) => ("send_buffer", "the send buffer holds nothing to send".to_owned()),
         (Some(_), Some(full)) => ("cwnd", full),
-        (Some(Blocked::Window), None) if followed.transport == Transport::Tcp => {
+        (Some(Blocked::Window), None) if followed.protocol == Protocol::Tcp => {
             ("cwnd", "its window allows no new data".to_owned())
         }
-        (Some(Blocked::Window), None) if followed.transport == Transport::Multipath => {
+        (Some(Blocked::Window), None) if followed.protocol == Protocol::Mptcp => {
             let policy = words::new_data_policy(scenario, &followed.name);
             let why = format!(
                 "its window has no room for a segment, or the scheduler {policy} (key `new`) takes another path"
@@ -247,7 +248,7 @@ fn obstacle(followed: &Followed, name: &str, facts: &Facts, scenario: &Scenario)
                 format!("it has room, and the policy {policy} (key `new`) names another path than {name}"),
             )
         }
-        (Some(Blocked::Turn), None) if followed.transport == Transport::Multipath => {
+        (Some(Blocked::Turn), None) if followed.protocol == Protocol::Mptcp => {
             let policy = words::new_data_policy(scenario, &followed.name);
             ("policy", format!("the scheduler {policy} (key `new`) waits for another"))
         }
@@ -323,7 +324,7 @@ fn life(followed: &Followed, piece: &Piece, scenario: &Scenario) -> Vec<Cause> {
             "{noun} {number} {verb} at {} on {}{policy} ({}{rules}): {}.",
             moment(copy.at),
             copy.path,
-            words::data(followed.transport, copy.why),
+            words::data(followed.protocol, copy.why),
             words::place(copy)
         );
         let kind = if i == 0 { "sent" } else { "retransmission" };
@@ -335,7 +336,7 @@ fn life(followed: &Followed, piece: &Piece, scenario: &Scenario) -> Vec<Cause> {
 }
 
 fn marked(followed: &Followed, piece: &Piece, at: Time, why: Why) -> Cause {
-    let because = words::because(followed.transport, why);
+    let because = words::because(followed.protocol, why);
     let path = piece.copies.last().map(|copy| copy.path.to_string());
     let text = format!(
         "{} {} is marked for retransmission by {because} since {}, and has not left yet.",
@@ -390,7 +391,7 @@ fn oldest(followed: &Followed, name: &str, piece: &Piece) -> Cause {
 fn timeout(followed: &Followed, name: &str, facts: &Facts) -> Option<Cause> {
     let (at, rto) = facts.expired?;
     let rto = rto.map(|rto| format!(" after an RTO of {}", length(rto))).unwrap_or_default();
-    let (timer, section) = words::timer(followed.transport);
+    let (timer, section) = words::timer(followed.protocol);
     let text = format!("{timer} of {name} expired last at {}{rto} ({section}).", moment(at));
     Some(Cause {
         at: Some(words::seconds(at)),

@@ -7,6 +7,7 @@ use anabranch_proto::policy::Why;
 use anabranch_proto::wire::Chunk;
 use anabranch_proto::wire::chunk::Sack;
 use anabranch_proto::{Blocked, Duration, PathState, Purpose, Time};
+use anabranch_sim::Protocol;
 use anabranch_sim::scenario::Scenario;
 use anabranch_sim::trace::{Detail, DropCause, Names, PacketView, Record, Side};
 use smallvec::SmallVec;
@@ -39,34 +40,13 @@ struct Line {
     end: Arc<str>,
 }
 
-/// The transport of a flow, as far as words depend on it.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Transport {
-    Sctp,
-    Tcp,
-    /// Multipath TCP.
-    Multipath,
-    Udp,
-}
-
-impl Transport {
-    fn named(name: Option<&&str>) -> Self {
-        match name {
-            Some(&"tcp") => Transport::Tcp,
-            Some(&"mptcp") => Transport::Multipath,
-            Some(&"udp") => Transport::Udp,
-            _ => Transport::Sctp,
-        }
-    }
-}
-
 /// One sender.
 #[derive(Debug)]
 pub(super) struct Followed {
     pub(super) name: String,
     /// With `stripe`: the only path of this association.
     pub(super) association: Option<String>,
-    pub(super) transport: Transport,
+    pub(super) protocol: Protocol,
     /// The nodes of its sender and its receiver.
     ends: [String; 2],
     /// The number of the first piece of data.
@@ -187,9 +167,9 @@ impl Follower {
         let flow = |(i, name): (usize, &String)| {
             let known = scenario.flows.iter().find(|flow| flow.name == *name);
             let ends = known.map_or_else(Default::default, |flow| [flow.from.clone(), flow.to.clone()]);
-            let transport = Transport::named(names.protocols.get(i));
+            let protocol = names.protocols.get(i).copied().unwrap_or_default();
             Senders {
-                all: vec![Followed::new(name.clone(), None, transport, ends)],
+                all: vec![Followed::new(name.clone(), None, protocol, ends)],
                 striped: known.and_then(|flow| flow.sctp()).is_some_and(|sctp| sctp.stripe),
             }
         };
@@ -309,11 +289,11 @@ impl Copied {
 
 impl Followed {
     /// A sender of which nothing is known yet.
-    fn new(name: String, association: Option<String>, transport: Transport, ends: [String; 2]) -> Followed {
+    fn new(name: String, association: Option<String>, protocol: Protocol, ends: [String; 2]) -> Followed {
         Followed {
             name,
             association,
-            transport,
+            protocol,
             ends,
             first: None,
             paths: Vec::new(),
@@ -329,7 +309,7 @@ impl Followed {
 
     /// Another association of the same flow, with this path.
     fn another(&self, path: &str) -> Followed {
-        Followed::new(self.name.clone(), Some(path.to_owned()), self.transport, self.ends.clone())
+        Followed::new(self.name.clone(), Some(path.to_owned()), self.protocol, self.ends.clone())
     }
 
     /// The distance of a number from the first one. TSNs wrap after 2^32.
@@ -460,7 +440,7 @@ impl Followed {
 
     /// Whether its data is a stream of bytes, of which numbers count.
     pub(super) fn is_tcp(&self) -> bool {
-        matches!(self.transport, Transport::Tcp | Transport::Multipath)
+        self.protocol.counts_bytes()
     }
 
     /// The name of a piece of data.

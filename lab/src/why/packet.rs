@@ -2,12 +2,13 @@
 
 use anabranch_proto::policy::Why;
 use anabranch_proto::{Limit, Purpose, Reason, Time};
+use anabranch_sim::Protocol;
 use anabranch_sim::scenario::Scenario;
 use anabranch_sim::trace::{Contents, Record, Side};
 use anabranch_sim::words as names;
 use serde::Serialize;
 
-use super::follow::{Followed, Follower, Piece, Transport};
+use super::follow::{Followed, Follower, Piece};
 use super::words::{self, count, moment};
 
 /// The window of a path, in bytes.
@@ -124,7 +125,7 @@ pub(super) fn answer(
     let name = &followed.name;
     let first = packet.numbers().next().and_then(|number| followed.piece(number));
     let timer = timer(followed, reason.purpose, first);
-    let (purpose, section, limit) = said(followed.transport, reason, &packet.contents);
+    let (purpose, section, limit) = said(followed.protocol, reason, &packet.contents);
     let mut answer = PacketAnswer {
         number,
         at: words::seconds(at),
@@ -149,7 +150,7 @@ pub(super) fn answer(
 
 /// The purpose of a packet, the section that requires it, and the limit that allowed it, in words.
 fn said(
-    transport: Transport,
+    protocol: Protocol,
     reason: &Reason,
     contents: &Contents<'_>,
 ) -> (&'static str, String, &'static str) {
@@ -161,10 +162,10 @@ fn said(
         }
         Contents::Tcp(packet) => {
             let purpose = match reason.purpose {
-                Purpose::Data(why) => words::data(transport, why),
+                Purpose::Data(why) => words::data(protocol, why),
                 purpose => names::purpose(purpose),
             };
-            let section = words::section(reason.purpose, packet.segment.joins(), transport);
+            let section = words::section(reason.purpose, packet.segment.joins(), protocol);
             (purpose, section.to_owned(), limit)
         }
         Contents::Datagram(_) | Contents::Raw(_) | Contents::Foreign(_) => ("datagram", String::new(), ""),
@@ -226,7 +227,7 @@ fn timer(followed: &Followed, purpose: Purpose, first: Option<&Piece>) -> Option
     let (Purpose::Data(Why::Timeout), Some(copy)) = (purpose, first?.copies.last()) else { return None };
     let (expired, rto) = followed.facts(&copy.path)?.expired?;
     let rto = rto.map(|rto| rto.as_secs_f64());
-    let (name, _) = words::timer(followed.transport);
+    let (name, _) = words::timer(followed.protocol);
     Some(Timer { name, path: copy.path.to_string(), expired: words::seconds(expired), rto })
 }
 
@@ -269,12 +270,12 @@ fn before(piece: &Piece, followed: &Followed) -> String {
             "sent at {} on {} ({}), {}",
             moment(copy.at),
             copy.path,
-            words::data(followed.transport, copy.why),
+            words::data(followed.protocol, copy.why),
             words::place(copy)
         )
     });
     let marked = piece.marked.map(|(at, why)| {
-        let because = words::because(followed.transport, why);
+        let because = words::because(followed.protocol, why);
         format!("; marked for retransmission by {because} at {}", moment(at))
     });
     let copies: Vec<String> = copies.collect();

@@ -2,10 +2,11 @@
 
 use anabranch_proto::policy::Why;
 use anabranch_proto::{Duration, Mechanisms, Purpose, Rules, Time};
+use anabranch_sim::Protocol;
 use anabranch_sim::scenario::{self, Scenario};
 use anabranch_sim::words;
 
-use super::follow::{Copied, Place, Transport};
+use super::follow::{Copied, Place};
 use super::packet::RuleRow;
 
 /// Seconds from the beginning of the run.
@@ -90,9 +91,9 @@ pub(super) fn new_data_policy(scenario: &Scenario, flow: &str) -> String {
 }
 
 /// Why user data is sent, in the words of its transport.
-pub(super) fn data(transport: Transport, why: Why) -> &'static str {
-    match (transport, why) {
-        (Transport::Sctp | Transport::Udp, why) => words::data(why),
+pub(super) fn data(protocol: Protocol, why: Why) -> &'static str {
+    match (protocol, why) {
+        (Protocol::Sctp | Protocol::Udp | Protocol::Foreign, why) => words::data(why),
         (_, Why::Missing) => "fast retransmission after duplicate acknowledgements",
         (_, Why::Timeout) => "retransmission after a timeout",
         (_, Why::Reinjected) => "copy of data that another subflow has",
@@ -101,27 +102,27 @@ pub(super) fn data(transport: Transport, why: Why) -> &'static str {
 }
 
 /// What has marked data for retransmission.
-pub(super) fn because(transport: Transport, why: Why) -> &'static str {
-    match (transport, why) {
-        (Transport::Sctp | Transport::Udp, Why::Missing) => "missing reports",
+pub(super) fn because(protocol: Protocol, why: Why) -> &'static str {
+    match (protocol, why) {
+        (Protocol::Sctp | Protocol::Udp | Protocol::Foreign, Why::Missing) => "missing reports",
         (_, Why::Missing) => "duplicate acknowledgements",
         _ => "the timeout",
     }
 }
 
 /// The retransmission timer, and the section that says what its expiry does.
-pub(super) fn timer(transport: Transport) -> (&'static str, &'static str) {
-    match transport {
-        Transport::Sctp | Transport::Udp => ("T3-rtx", "RFC 9260 section 6.3.3"),
-        Transport::Tcp | Transport::Multipath => ("the retransmission timer", "RFC 6298 section 5"),
+pub(super) fn timer(protocol: Protocol) -> (&'static str, &'static str) {
+    match protocol {
+        Protocol::Sctp | Protocol::Udp | Protocol::Foreign => ("T3-rtx", "RFC 9260 section 6.3.3"),
+        Protocol::Tcp | Protocol::Mptcp => ("the retransmission timer", "RFC 6298 section 5"),
     }
 }
 
 /// The section of the standard that requires a segment with this purpose. `joins`: its options begin a further subflow.
-pub(super) fn section(purpose: Purpose, joins: bool, transport: Transport) -> &'static str {
+pub(super) fn section(purpose: Purpose, joins: bool, protocol: Protocol) -> &'static str {
     match purpose {
         Purpose::Setup if joins => "RFC 8684 section 3.2",
-        Purpose::Setup if transport == Transport::Multipath => "RFC 8684 section 3.1",
+        Purpose::Setup if protocol == Protocol::Mptcp => "RFC 8684 section 3.1",
         Purpose::Setup => "RFC 9293 section 3.5",
         Purpose::Data(Why::New) => "RFC 5681 section 3.1",
         Purpose::Data(Why::Timeout) => "RFC 6298 section 5",

@@ -258,7 +258,7 @@ mod tests {
         ends(client, Config { receive_buffer, ..Config::default() }).await
     }
 
-    /// The same with these parameters of the client and the listener.
+    /// As `pair`, with these parameters of the client and the listener.
     async fn ends(client: Config, listener: Config) -> (Association, Association, [Endpoint; 2]) {
         let bind = |config, listen| {
             let (local, carrier) = (vec![IpAddr::V4(Ipv4Addr::LOCALHOST)], Carrier::Udp(0));

@@ -9,6 +9,7 @@ mod idle;
 mod network;
 mod transfer;
 
+use std::io::{Write, stderr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
 use std::thread;
@@ -30,7 +31,12 @@ const PRIMARY: PathId = PathId(0);
 /// A machine that does something else for a moment is late, and who looks at its clock sees that: what is said
 /// of times has to hold once in three times.
 fn once_in_three(holds: impl Fn()) {
-    if (0..2).all(|_| catch_unwind(AssertUnwindSafe(&holds)).is_err()) {
+    let failed = (1..=2).take_while(|_| catch_unwind(AssertUnwindSafe(&holds)).is_err()).count();
+    if failed > 0 {
+        // Not `eprintln!`, which is captured while a test passes.
+        let _ = writeln!(stderr(), "a measured time failed {failed} times, and is measured again");
+    }
+    if failed == 2 {
         holds();
     }
 }

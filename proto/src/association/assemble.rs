@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use smallvec::{SmallVec, smallvec};
 
-use super::{Association, AwaitedReply, Resend};
+use super::{Association, AwaitedReply, HeartbeatBurst, Resend};
 use crate::extension::Congestion;
 use crate::handshake;
 use crate::output::{Limit, Purpose, Reason};
@@ -89,7 +89,7 @@ impl Association {
         packet
     }
 
-    /// The same, but the chunks of the arrived packet are still in it.
+    /// As `empty`, but the chunks of the arrived packet are still in it.
     #[inline(always)]
     fn addressed(&mut self, path: PathId) -> Box<Packet> {
         let mut packet = self.take_spare().unwrap_or_default();
@@ -267,10 +267,10 @@ impl Association {
         let id = self.paths.ids().filter(asks).min_by_key(|id| self.paths.get(*id).health.deferred)?;
         let (view, path) = self.paths.both(id);
         path.health.wanted = Wanted::No;
-        if self.heartbeats.0 != now {
-            self.heartbeats = (now, 0);
+        if self.heartbeats.at != now {
+            self.heartbeats = HeartbeatBurst { at: now, sent: 0 };
         }
-        if self.heartbeats.1 >= self.config.heartbeat_max_burst {
+        if self.heartbeats.sent >= self.config.heartbeat_max_burst {
             // It is not lost: it has its turn an RTO later.
             path.health.deferred = path.health.deferred.min(now);
             path.health.used = now;
@@ -278,7 +278,7 @@ impl Association {
             path.timers.set(Timer::Heartbeat, now + view.rto);
             return self.next_heartbeat(now);
         }
-        self.heartbeats.1 += 1;
+        self.heartbeats.sent += 1;
         view.heartbeats += 1;
         path.health.deferred = Time::NEVER;
         path.heartbeat_sent(view, now, &self.config, &mut self.chance);
@@ -346,7 +346,7 @@ impl Association {
         }
     }
 
-    /// The same for an end that may have data to send. `due`: whether a SACK is.
+    /// As `next_load`, for an end that may have data to send. `due`: whether a SACK is.
     #[inline(never)]
     fn next_data(&mut self, due: bool, now: Time) -> Option<Built> {
         let owed = self.receiver.schedule.now || self.receiver.schedule.deadline != Time::NEVER;

@@ -35,7 +35,7 @@ impl Association {
         if self.config.rehome { self.rehomed(from, now) } else { from }
     }
 
-    /// The same if `Config::rehome` allows another one.
+    /// As `sack_path`, where `Config::rehome` allows another path.
     #[inline(never)]
     fn rehomed(&mut self, from: PathId, now: Time) -> PathId {
         let mut to = self.detour.around.filter(|around| around.0 == from).map_or(from, |around| around.1);

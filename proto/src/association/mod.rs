@@ -29,7 +29,7 @@ use crate::output::{
 };
 use crate::path::{PathId, PathState, PathView, Paths, Timer};
 use crate::policy::Why;
-use crate::policy::window::MakePath;
+use crate::policy::window::MakeWindow;
 use crate::receive::Receiver;
 use crate::send::{SendContext, Sender};
 use crate::shutdown::{State, Step};
@@ -84,8 +84,7 @@ pub(crate) struct Association {
     resend: Option<Resend>,
     /// The control chunks that the packet now processed has caused: their path and size.
     replies: Option<(PathId, usize)>,
-    /// The number of heartbeats sent at this time, for HB.Max.Burst.
-    heartbeats: (Time, u32),
+    heartbeats: HeartbeatBurst,
     /// How much longer than usual the peer's cookie should live, after a stale one.
     preserve: Option<Duration>,
     /// The creation time of the newest of our cookies that this association has accepted.
@@ -96,12 +95,12 @@ pub(crate) struct Association {
 
 /// The maker of the windows of paths.
 #[derive(Clone)]
-struct Windows(MakePath);
+struct Windows(MakeWindow);
 
 impl std::ops::Deref for Windows {
-    type Target = MakePath;
+    type Target = MakeWindow;
 
-    fn deref(&self) -> &MakePath {
+    fn deref(&self) -> &MakeWindow {
         &self.0
     }
 }
@@ -110,6 +109,13 @@ impl std::fmt::Debug for Windows {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Windows")
     }
+}
+
+/// How many heartbeats were sent at one time, for HB.Max.Burst.
+#[derive(Copy, Clone, Debug)]
+struct HeartbeatBurst {
+    at: Time,
+    sent: u32,
 }
 
 /// A control chunk with a timer: T1-init, T1-cookie or T2-shutdown.
@@ -392,7 +398,7 @@ impl Association {
         delivery
     }
 
-    /// The same, for a user who only looks at it.
+    /// As `read`, for a user who only looks at it.
     #[inline]
     pub(crate) fn read_with<T>(&mut self, look: impl FnOnce(&Delivery) -> T) -> Option<T> {
         let seen = self.receiver.read_with(&self.config, look);
@@ -440,7 +446,7 @@ impl Association {
         self.drained_on(self.sender.in_use);
     }
 
-    /// The same; the packet of that step leaves on this path.
+    /// As `drained`; the packet of that step leaves on this path.
     fn drained_on(&mut self, path: PathId) {
         if !self.sender.is_empty() || self.user_bytes() > 0 {
             return;

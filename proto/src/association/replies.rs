@@ -26,7 +26,7 @@ impl Association {
         self.control.push_back((path, chunk, purpose));
     }
 
-    /// The same for a reply, if it may be sent.
+    /// As `send_control`, for a reply, if it may be sent.
     pub(super) fn reply(&mut self, path: PathId, chunk: Chunk, purpose: Purpose) {
         if self.may_reply() && self.joins_replies(path, &chunk) {
             self.send_control(path, chunk, purpose);

@@ -8,9 +8,9 @@ use rand_core::Rng;
 
 use super::detour::Detour;
 use super::local::{local_for, same_family};
-use super::{Announced, Association, AwaitedReply, Resend, Windows};
+use super::{Announced, Association, AwaitedReply, HeartbeatBurst, Resend, Windows};
 use crate::chance::Chance;
-use crate::control::window::{MakePath, Start};
+use crate::control::window::{MakeWindow, Start};
 use crate::extension::{Agreement, Authentication, Extended, Extensions, Timestamps};
 use crate::handshake::cookie::Cookie;
 use crate::handshake::{Collision, Peer};
@@ -41,7 +41,7 @@ pub(crate) struct AssociationParts<'a> {
 }
 
 /// What the windows of this maker want to know of their paths.
-fn needs_of(window: &MakePath) -> Needs {
+fn needs_of(window: &MakeWindow) -> Needs {
     let tried = window(Start { unit: 1, window: 1, ssthresh: 1 });
     if tried.wants_estimates() { Needs::OF_WINDOW } else { Needs::NONE }
 }
@@ -70,7 +70,7 @@ impl Association {
             control: Default::default(),
             replies: None,
             resend: None,
-            heartbeats: (Time::ZERO, 0),
+            heartbeats: HeartbeatBurst { at: Time::ZERO, sent: 0 },
             events: Default::default(),
             notes: Notes::new(id, notes),
             statistics: Statistics::default(),
@@ -136,7 +136,7 @@ impl Association {
     }
 
     /// Answers a COOKIE ECHO.
-    pub(crate) fn reply_cookie(&mut self, local: Address, source: Address) {
+    fn reply_cookie(&mut self, local: Address, source: Address) {
         let path = self.open_path(self.path_of(local, source));
         self.replies = None;
         self.send_control(path, Chunk::CookieAck(Bare), Purpose::Setup);

@@ -120,7 +120,7 @@ impl Association {
     }
 
     /// Marks the data in flight on a path, so that it is sent on another.
-    pub(crate) fn vacate(&mut self, id: PathId, now: Time) {
+    fn vacate(&mut self, id: PathId, now: Time) {
         // A peer can remove idle paths often, and the search takes time in proportion to all that is outstanding.
         if self.paths.view(id).flight > 0 {
             let (sender, around, _) = self.sending(now);
@@ -129,7 +129,7 @@ impl Association {
         self.paths.get_mut(id).timers.set(Timer::T3, Time::NEVER);
     }
 
-    /// The same at once, because the path can no longer be used as it was.
+    /// As `vacate`, at once, because the path can no longer be used as it was.
     pub(super) fn evacuate(&mut self, id: PathId, now: Time) {
         let in_flight = self.paths.view(id).flight > 0;
         self.vacate(id, now);

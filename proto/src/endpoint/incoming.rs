@@ -209,7 +209,7 @@ impl Endpoint {
         self.answer_to(packet.from, packet, tag, chunk, purpose);
     }
 
-    /// The same, to another address.
+    /// As `answer`, to another address.
     pub(super) fn answer_to(
         &mut self,
         to: Address,

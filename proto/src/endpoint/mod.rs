@@ -1,5 +1,6 @@
 //! An endpoint: the calls of its user, its associations, and their timers.
 
+mod agenda;
 mod changes;
 mod incoming;
 mod parameters;
@@ -20,10 +21,10 @@ use bytes::Bytes;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
+use agenda::Agenda;
 use places::Associations;
 use ready::Ready;
 
-use crate::agenda::Agenda;
 use crate::association::{Association, AssociationParts, new_tag};
 use crate::chance::{Chance, SeldomChance};
 use crate::digest::Digest;
@@ -35,11 +36,6 @@ use crate::{
     AssociationId, Config, ConfigError, Delivery, Discarded, Extensions, Incoming, Message, PathId,
     PathState, PathView, Policies, Purpose, Refused, SendError, Statistics, Time,
 };
-
-/// Whether a chunk needs a checksum in any case, because its receiver may not know the agreement to omit it.
-fn begins(chunk: &Chunk) -> bool {
-    matches!(chunk, Chunk::Init(_) | Chunk::CookieEcho(_))
-}
 
 /// The name of the random stream for first TSNs.
 const TSNS: u64 = 1;
@@ -143,38 +139,6 @@ impl Endpoint {
         })
     }
 
-    /// A hash of the whole state: associations, policies and random streams included. Endpoints in the same state
-    /// have the same hash on every machine; so do an endpoint and its clone. The whole state is written out for it,
-    /// which takes time in proportion to the amount of state.
-    pub fn state_hash(&self) -> u64 {
-        let mut digest = Digest::default();
-        // Every field is named here, so that none can be forgotten. The makers of policies never change.
-        let Endpoint {
-            config,
-            policies: _,
-            chance,
-            tsns,
-            secrets,
-            listening,
-            notes,
-            associations,
-            by_tag,
-            last,
-            by_peer,
-            ready,
-            full,
-            agenda,
-            answers,
-        } = self;
-        let written = write!(
-            digest,
-            "{config:?} {chance:?} {tsns:?} {secrets:?} {listening} {notes:?} {associations:?} {by_tag:?} {last:?} {by_peer:?} \
-             {ready:?} {full:?} {agenda:?} {answers:?}"
-        );
-        written.expect("a digest takes everything");
-        digest.value()
-    }
-
     /// Switches notes on or off.
     pub fn set_notes(&mut self, on: bool) {
         self.set_noting(if on { Noting::Polled } else { Noting::Off });
@@ -200,7 +164,7 @@ impl Endpoint {
         }
     }
 
-    /// The same for an input that is no packet. Packets are much more frequent.
+    /// As `handle`, for an input that is no packet. Packets are much more frequent.
     #[cold]
     fn notice(&mut self, incoming: Incoming, now: Time) {
         match incoming {
@@ -210,25 +174,6 @@ impl Endpoint {
             Incoming::Up(local, up) => self.for_all(|a| a.set_up(local, up, now)),
             Incoming::Unreachable(remote, quoted) => self.unreachable(remote, quoted, now),
             Incoming::TooBig(remote, mtu) => self.for_all(|a| a.too_big(remote, mtu, now)),
-        }
-    }
-
-    /// Exchanges memory between the ends of associations in one program, so that an end that sends more packets than it receives
-    /// needs no new memory for them: the endpoint gives that of a packet which it has handled to `memory`, or takes one from there.
-    /// Call it after [`Endpoint::handle`]; it changes nothing else.
-    #[inline]
-    pub fn exchange_memory(&mut self, memory: &mut Spares) {
-        if let Some(association) = self.last.and_then(|index| self.associations.in_place_mut(index)) {
-            association.exchange(memory);
-        }
-    }
-
-    /// Gives the memory of packets that were handled to `memory`, or takes some from there, so that the endpoint has enough to answer
-    /// the next packet. Call it after [`Endpoint::poll`] has returned `Wait`; it changes nothing else.
-    #[inline]
-    pub fn level_memory(&mut self, memory: &mut Spares) {
-        if let Some(association) = self.last.and_then(|index| self.associations.in_place_mut(index)) {
-            association.level(memory);
         }
     }
 
@@ -408,7 +353,7 @@ impl Endpoint {
         let owner = self.by_peer.get(&(packet.to, packet.ports.destination));
         let owner = owner.and_then(|index| self.associations.in_place(*index));
         let agreed = owner.is_some_and(|a| a.peer_tag == packet.tag && a.agreed().zero_checksum);
-        agreed && !packet.chunks.iter().any(begins)
+        agreed && !packet.chunks.iter().any(always_needs_checksum)
     }
 
     /// Whether an arriving packet with a checksum of zero is accepted (RFC 9653): it belongs to an association whose
@@ -417,7 +362,7 @@ impl Endpoint {
     pub fn accepts_without_checksum(&self, packet: &Packet) -> bool {
         let owner = self.by_tag.get(&packet.tag).and_then(|index| self.associations.in_place(*index));
         let told = owner.is_some_and(|association| association.config.extensions.zero_checksum);
-        told && !packet.chunks.iter().any(begins)
+        told && !packet.chunks.iter().any(always_needs_checksum)
     }
 
     /// The extensions that both ends of an association use.
@@ -444,6 +389,57 @@ impl Endpoint {
     /// the lowest TSN not acknowledged was last sent on this path. Earlier blocking is in [`PathView::blocks`].
     pub fn blocking(&self, now: Time, id: AssociationId) -> Option<(PathId, crate::Duration)> {
         self.get(id)?.blocking(now)
+    }
+
+    /// Exchanges memory between the ends of associations in one program, so that an end that sends more packets than it receives
+    /// needs no new memory for them: the endpoint gives that of a packet which it has handled to `memory`, or takes one from there.
+    /// Call it after [`Endpoint::handle`]; it changes nothing else.
+    #[inline]
+    pub fn exchange_memory(&mut self, memory: &mut Spares) {
+        if let Some(association) = self.last.and_then(|index| self.associations.in_place_mut(index)) {
+            association.exchange(memory);
+        }
+    }
+
+    /// Gives the memory of packets that were handled to `memory`, or takes some from there, so that the endpoint has enough to answer
+    /// the next packet. Call it after [`Endpoint::poll`] has returned `Wait`; it changes nothing else.
+    #[inline]
+    pub fn level_memory(&mut self, memory: &mut Spares) {
+        if let Some(association) = self.last.and_then(|index| self.associations.in_place_mut(index)) {
+            association.level(memory);
+        }
+    }
+
+    /// A hash of the whole state: associations, policies and random streams included. Endpoints in the same state
+    /// have the same hash on every machine; so do an endpoint and its clone. The whole state is written out for it,
+    /// which takes time in proportion to the amount of state.
+    pub fn state_hash(&self) -> u64 {
+        let mut digest = Digest::default();
+        // Every field is named here, so that none can be forgotten. The makers of policies never change.
+        let Endpoint {
+            config,
+            policies: _,
+            chance,
+            tsns,
+            secrets,
+            listening,
+            notes,
+            associations,
+            by_tag,
+            last,
+            by_peer,
+            ready,
+            full,
+            agenda,
+            answers,
+        } = self;
+        let written = write!(
+            digest,
+            "{config:?} {chance:?} {tsns:?} {secrets:?} {listening} {notes:?} {associations:?} {by_tag:?} {last:?} {by_peer:?} \
+             {ready:?} {full:?} {agenda:?} {answers:?}"
+        );
+        written.expect("a digest takes everything");
+        digest.value()
     }
 
     fn get(&self, id: AssociationId) -> Option<&Association> {
@@ -520,4 +516,9 @@ impl Endpoint {
         }
         self.link(index);
     }
+}
+
+/// Whether a chunk needs a checksum in any case, because its receiver may not know the agreement to omit it.
+fn always_needs_checksum(chunk: &Chunk) -> bool {
+    matches!(chunk, Chunk::Init(_) | Chunk::CookieEcho(_))
 }

@@ -57,7 +57,7 @@ impl Extended {
         Extended::offered(config, random)
     }
 
-    /// The same with a random number that was drawn before.
+    /// As `new`, with a random number that was drawn before.
     pub(crate) fn offered(config: &Config, random: [u8; 32]) -> Option<Box<Self>> {
         config.extensions.any().then(|| {
             Box::new(Extended {

@@ -120,7 +120,7 @@ impl Health {
         self.ask(local, now, HeartbeatFor::Size(size))
     }
 
-    /// The same of a heartbeat that is a packet of a pair.
+    /// As `probe_information`, of a heartbeat that is a packet of a pair.
     pub(crate) fn pair_information(&mut self, local: Address, now: Time, second: bool) -> Bytes {
         self.ask(local, now, if second { HeartbeatFor::SecondOfPair } else { HeartbeatFor::FirstOfPair })
     }

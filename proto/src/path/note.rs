@@ -17,7 +17,7 @@ impl Paths {
         }
     }
 
-    /// The same while notes are recorded.
+    /// As `note_window`, while notes are recorded.
     #[inline(never)]
     fn tell_window(&self, id: PathId, now: Time, notes: &mut Notes) {
         let Window { cwnd, ssthresh, flight, marked } = self.window(id);

@@ -6,7 +6,7 @@ use super::{Mtu, Path, PathId, PathState, PathView, RttSamples, SackResult, Time
 use crate::control::rtt::RtoLimits;
 use crate::mechanisms::{Mechanisms, T3Flight};
 use crate::policy::Sibling;
-use crate::policy::window::MakePath;
+use crate::policy::window::MakeWindow;
 use crate::rules::{AfterTimeout, Dormant, InFlight, Karn, Rules, T3Marks, T3Resent, T3Restart, TakenBack};
 use crate::wire::Address;
 use crate::{Config, Time, Tsn};
@@ -219,7 +219,7 @@ impl Paths {
         (local, remote): (Address, Address),
         now: Time,
         config: &Config,
-        window: &MakePath,
+        window: &MakeWindow,
         chance: &mut ChaCha8Rng,
     ) -> PathId {
         let id = self.gone((local, remote)).unwrap_or(PathId(self.views.len() as u16));
@@ -311,7 +311,7 @@ impl Paths {
 
     /// Sets the bytes that timestamps occupy in packets with data; none if they are not used. Nothing has been sent
     /// yet, so windows start again with the remaining size as their unit.
-    pub(crate) fn set_stamps(&mut self, bytes: u32, config: &Config, window: &MakePath) {
+    pub(crate) fn set_stamps(&mut self, bytes: u32, config: &Config, window: &MakeWindow) {
         self.samples = if bytes > 0 { RttSamples::Echoed(None) } else { RttSamples::OneAtATime };
         if bytes == self.stamps {
             return;
@@ -351,7 +351,7 @@ impl Paths {
 
     /// Packets take another route to this peer address: its congestion control begins anew.
     //= rfc9260#section-7.2.5.2
-    pub(crate) fn begin_congestion(&mut self, id: PathId, config: &Config, window: &MakePath) {
+    pub(crate) fn begin_congestion(&mut self, id: PathId, config: &Config, window: &MakeWindow) {
         let stamps = self.stamps;
         let (view, path) = self.both(id);
         path.congestion = window(start(config, view.remote, stamps));

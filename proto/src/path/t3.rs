@@ -14,7 +14,7 @@ impl Paths {
         }
     }
 
-    /// The same for the paths beside the one that a plain SACK tells of. Where marked chunks count as in flight, T3-rtx of such a path has
+    /// As `restart_t3`, for the paths beside the one that a plain SACK tells of. Where marked chunks count as in flight, T3-rtx of such a path has
     /// expired and does not run, although the path holds chunks: it starts again. Or it runs although the path holds none: it stops.
     #[inline(always)]
     pub(crate) fn settle_t3_beside(&mut self, told: PathId, now: Time) {
@@ -35,7 +35,7 @@ impl Paths {
         }
     }
 
-    /// The same for one path, of which the SACK says this.
+    /// As `restart_t3`, for one path, of which the SACK says this.
     #[inline(always)]
     pub(crate) fn restart_t3_of(&mut self, id: PathId, tally: &SackResult, now: Time) {
         let (rule, held) = (self.t3_restart(), self.holds_t3(id));

@@ -14,7 +14,7 @@ impl Path {
         !self.also_timed.is_empty()
     }
 
-    /// The same for chunks before this one.
+    /// As `times_several`, for chunks before this one.
     #[inline(always)]
     pub(super) fn also_times_before(&self, end: Tsn) -> bool {
         self.also_timed.iter().any(|(timed, _)| timed.before(end))

@@ -70,7 +70,8 @@ pub struct PathView {
     pub rto: Duration,
     /// The number of consecutive timeouts and lost heartbeats.
     pub errors: u32,
-    /// Bytes acknowledged here so far.
+    /// Bytes acknowledged here so far. They become fewer when a SACK no longer reports a chunk that one before it reported (RFC 9260 §6.2.1),
+    /// and begin at zero after a restart of the peer.
     pub delivered: u64,
     /// Bytes found lost here so far.
     pub lost: u64,

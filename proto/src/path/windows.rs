@@ -30,7 +30,7 @@ impl Paths {
         Lost { now, how, outstanding: view.flight + view.marked }
     }
 
-    /// The same, unless it would enlarge the window: a timeout leaves less than the least threshold after a loss.
+    /// As `cut`, unless it would enlarge the window: a timeout leaves less than the least threshold after a loss.
     pub(crate) fn penalise(&mut self, id: PathId, now: Time, notes: &mut Notes) {
         self.renew_siblings(id);
         let mut window = self.rest[id.index()].congestion.clone();
@@ -61,7 +61,7 @@ impl Paths {
         }
     }
 
-    /// The same for a window that looks at other paths.
+    /// As `renew_siblings`, for a window that looks at other paths.
     #[inline(never)]
     fn list_siblings(&mut self, own: PathId) {
         let seen = |view: &PathView| view.id == own || view.state == PathState::Active;
@@ -107,7 +107,7 @@ impl Paths {
         view.ssthresh = path.congestion.ssthresh();
     }
 
-    /// The same, with a note.
+    /// As `see_window`, with a note.
     fn renew(&mut self, id: PathId, now: Time, notes: &mut Notes) {
         self.see_window(id);
         self.note_window(id, now, notes);

@@ -17,15 +17,17 @@ use spec::no_settings;
 pub use spec::{PolicyError, PolicySpec, Setting};
 pub use window::{Acked, Congestion, Loss, Lost, Sibling, Start};
 
-type MakeWindow = Arc<dyn Fn(&PolicySpec, &Config) -> Result<window::MakePath, PolicyError> + Send + Sync>;
-type MakeRoute = Arc<dyn Fn(&PolicySpec, &Config) -> Result<Box<dyn Route>, PolicyError> + Send + Sync>;
+type WindowConstructor =
+    Arc<dyn Fn(&PolicySpec, &Config) -> Result<window::MakeWindow, PolicyError> + Send + Sync>;
+type RouteConstructor =
+    Arc<dyn Fn(&PolicySpec, &Config) -> Result<Box<dyn Route>, PolicyError> + Send + Sync>;
 
 /// The policies that a configuration can name. Add your own to a value of this type; there is no global registry.
 #[derive(Clone)]
 pub struct Policies {
     // Shared: each of thousands of endpoints has a copy.
-    windows: Arc<BTreeMap<String, Row<MakeWindow>>>,
-    routes: Arc<BTreeMap<String, Row<MakeRoute>>>,
+    windows: Arc<BTreeMap<String, Row<WindowConstructor>>>,
+    routes: Arc<BTreeMap<String, Row<RouteConstructor>>>,
 }
 
 /// A policy of the table.
@@ -37,7 +39,7 @@ struct Row<M> {
 }
 
 /// The constructors of built-in policies.
-type BuiltInWindow = fn(spec: &PolicySpec, config: &Config) -> Result<window::MakePath, PolicyError>;
+type BuiltInWindow = fn(spec: &PolicySpec, config: &Config) -> Result<window::MakeWindow, PolicyError>;
 type BuiltInRoute = fn(spec: &PolicySpec, config: &Config) -> Result<Box<dyn Route>, PolicyError>;
 
 /// The built-in windows: name, summary, constructor.
@@ -90,11 +92,11 @@ impl Default for Policies {
     fn default() -> Self {
         let (mut windows, mut routes) = (BTreeMap::new(), BTreeMap::new());
         for &(name, summary, make) in WINDOWS {
-            let make: MakeWindow = Arc::new(make);
+            let make: WindowConstructor = Arc::new(make);
             windows.insert(name.to_owned(), Row { make, summary });
         }
         for &(name, summary, make) in ROUTES {
-            let make: MakeRoute = Arc::new(make);
+            let make: RouteConstructor = Arc::new(make);
             routes.insert(name.to_owned(), Row { make, summary });
         }
         Policies { windows: Arc::new(windows), routes: Arc::new(routes) }
@@ -106,7 +108,7 @@ impl Policies {
     pub fn add_window(
         &mut self,
         name: impl Into<String>,
-        make: impl Fn(&PolicySpec, &Config) -> Result<window::MakePath, PolicyError> + Send + Sync + 'static,
+        make: impl Fn(&PolicySpec, &Config) -> Result<window::MakeWindow, PolicyError> + Send + Sync + 'static,
     ) {
         Arc::make_mut(&mut self.windows).insert(name.into(), Row { make: Arc::new(make), summary: "" });
     }
@@ -146,7 +148,7 @@ impl Policies {
         (row.make)(spec, config)
     }
 
-    /// The same for new data. A route that chooses paths for retransmissions only is refused.
+    /// As `route`, for new data. A route that chooses paths for retransmissions only is refused.
     pub fn new_data_route(&self, spec: &PolicySpec, config: &Config) -> Result<Box<dyn Route>, PolicyError> {
         let route = self.route(spec, config)?;
         match route.takes_new_data() {
@@ -156,7 +158,7 @@ impl Policies {
     }
 
     /// A maker of windows for `spec`; it makes one window for each path.
-    pub fn window(&self, spec: &PolicySpec, config: &Config) -> Result<window::MakePath, PolicyError> {
+    pub fn window(&self, spec: &PolicySpec, config: &Config) -> Result<window::MakeWindow, PolicyError> {
         let row = self.windows.get(spec.name.as_str()).ok_or_else(|| unknown(spec, self.window_names()))?;
         (row.make)(spec, config)
     }

@@ -473,7 +473,7 @@ impl Receiver {
         Some(delivery)
     }
 
-    /// The same, for a user who only looks at it.
+    /// As `read`, for a user who only looks at it.
     #[inline]
     pub(crate) fn read_with<T>(&mut self, config: &Config, look: impl FnOnce(&Delivery) -> T) -> Option<T> {
         let (seen, freed) = self.ready.pop_with(look)?;

@@ -121,7 +121,7 @@ impl Tracker {
         }
     }
 
-    /// The same for a number that is not zero, of runs that there are.
+    /// As `gaps`, for a number that is not zero, of runs that there are.
     fn first_runs(&self, most: usize) -> SmallVec<[GapBlock; 4]> {
         let mut gaps = SmallVec::with_capacity(most);
         let (mut start, mut inside) = (0, false);

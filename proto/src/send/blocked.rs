@@ -69,7 +69,7 @@ impl BlockedClock {
     }
 
     /// Adds the time up to now to the current cause.
-    pub(super) fn charge(&self, now: Time, statistics: &mut Statistics) {
+    fn charge(&self, now: Time, statistics: &mut Statistics) {
         let passed = now.since(self.since);
         match self.cause {
             Some(Blocked::PeerWindow) => statistics.blocked_peer_window += passed,
@@ -160,7 +160,7 @@ impl Sender {
         around.statistics.probes += 1;
     }
 
-    pub(super) fn probes_later(&self, config: &Config) -> bool {
+    fn probes_later(&self, config: &Config) -> bool {
         config.rules.window_probe == WindowProbe::AfterRto
     }
 }

@@ -260,7 +260,7 @@ impl Sender {
         }
     }
 
-    /// The same if no train waits for room.
+    /// As `settle`, if no train waits for room.
     #[inline(never)]
     fn settle_anew(&mut self, around: &mut SendContext<'_>) {
         self.uncouple();

@@ -96,7 +96,7 @@ impl Recoveries {
         paths.ids().filter(|id| entered && newly(id)).collect()
     }
 
-    /// The same if every window is cut that lost a chunk above the exit point. The exit point moves to the highest TSN that is not marked,
+    /// As `enter`, if every window is cut that lost a chunk above the exit point. The exit point moves to the highest TSN that is not marked,
     /// but not back.
     fn enter_beyond(&mut self, sent: &Outstanding) -> Vec<PathId> {
         let of = &mut self.of[0];

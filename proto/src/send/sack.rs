@@ -189,7 +189,7 @@ impl Sender {
         around.paths.ask_for_pairs(around.now);
     }
 
-    /// The same for a path of which the SACK acknowledged something. `advanced`: a point advanced with which windows grow.
+    /// As `grow`, for a path of which the SACK acknowledged something. `advanced`: a point advanced with which windows grow.
     #[inline(always)]
     fn grow_on(&mut self, id: PathId, tally: &SackResult, advanced: bool, around: &mut SendContext<'_>) {
         let (view, path) = around.paths.both(id);

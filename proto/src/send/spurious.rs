@@ -39,7 +39,7 @@ impl Sender {
         }
     }
 
-    /// The same for a SACK that echoes this time stamp.
+    /// As `undo_spurious`, for a SACK that echoes this time stamp.
     fn undo_needless(&mut self, echo: Option<u32>, around: &mut SendContext<'_>) {
         for id in around.paths.ids() {
             let Some(suspect) = around.paths.get(id).suspect else { continue };

@@ -237,7 +237,7 @@ impl Sender {
         true
     }
 
-    /// The same for a message whose payload is not constant.
+    /// As `send_whole`, for a message whose payload is not constant.
     #[inline(never)]
     fn send_other_whole(
         &mut self,

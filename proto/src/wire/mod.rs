@@ -30,3 +30,7 @@ pub use error::{DecodeError, EncodeError};
 pub use packet::{Ecn, HEADER, Packet, Ports, Spares};
 pub use param::Param;
 pub use quoted::Quoted;
+
+/// The UDP port that is registered for SCTP in UDP.
+//= rfc6951#section-5.1
+pub const UDP_PORT: u16 = 9899;

@@ -30,7 +30,7 @@ impl<'a> Reader<'a> {
         Reader { packet, memory: Memory::Shared(memory), element: 0, at: 0, end: packet.len() }
     }
 
-    /// The same, but every part that is kept is copied.
+    /// As `new`, but every part that is kept is copied.
     pub(super) fn copying(packet: &'a [u8], copies: &'a Copies) -> Self {
         Reader { packet, memory: Memory::Copied(copies), element: 0, at: 0, end: packet.len() }
     }

@@ -191,13 +191,13 @@ fn put_detail(detail: &Detail, flow: Ready<'_>, path: Option<&str>, side: Word, 
     }
 }
 
-/// The name of a cause for which user data waits.
+/// The name of a cause for which user data waits, as in the results (`flows[].blocked`).
 pub(super) fn blocked(by: Blocked) -> &'static str {
     match by {
-        Blocked::PeerWindow => "peer window",
-        Blocked::SendBuffer => "send buffer",
+        Blocked::PeerWindow => "peer_window",
+        Blocked::SendBuffer => "send_buffer",
         Blocked::Window => "cwnd",
-        Blocked::Turn => "turn of another path",
+        Blocked::Turn => "turn",
     }
 }
 

@@ -213,7 +213,7 @@ const LONGEST_SILENCE: u64 = 1000;
 impl Observer for CsvSeries {
     fn begin(&mut self, names: &Names) {
         let mut taken = BTreeSet::new();
-        self.tcp = names.protocols.iter().map(|protocol| matches!(*protocol, "tcp" | "mptcp")).collect();
+        self.tcp = names.protocols.iter().map(|protocol| protocol.counts_bytes()).collect();
         self.reading = vec![Reading::default(); names.flows.len()];
         self.held = names.flows.iter().map(|_| HeldData::default()).collect();
         self.flows = names.flows.iter().map(|name| file_name(name, &mut taken)).collect();

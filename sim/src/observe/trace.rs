@@ -6,6 +6,7 @@ use anabranch_proto::{Blocked, Duration, Note, NoteKind, PathId, PathState, Reas
 
 pub use super::queues::{QueueChange, QueueRecord, Stay};
 pub use crate::medium::wire::DropCause;
+use crate::transport::Protocol;
 use crate::transport::foreign::Carried;
 pub use crate::transport::{
     AddAddress, DataAck, Datagram, Dss, Handshake, Mapping, MptcpOptions, RareOptions, Segment, Sequence,
@@ -143,8 +144,8 @@ fn details(note: &NoteKind) -> [Option<(Option<PathId>, Detail)>; 3] {
 pub struct Names {
     /// Flows, sorted, then cross traffic, sorted.
     pub flows: Vec<String>,
-    /// The protocol of each flow, in the spelling of scenarios.
-    pub protocols: Vec<&'static str>,
+    /// The protocol of each flow.
+    pub protocols: Vec<Protocol>,
     /// The flows with `stripe`: an association on each path, which numbers its chunks by itself.
     pub striped: Vec<String>,
     /// Link directions: name, then direction ("a>b"), sorted.

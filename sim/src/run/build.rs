@@ -140,7 +140,7 @@ impl<'a> Plan<'a> {
         Ok((agents, flows, routes.table))
     }
 
-    /// The same with a gate after all other agents, and with routes between these pairs of interfaces that end at the gate.
+    /// As `agents`, with a gate after all other agents, and with routes between these pairs of interfaces that end at the gate.
     pub(super) fn with_gate(
         &self,
         plug_ins: PlugIns<'_>,

@@ -104,7 +104,7 @@ impl Part<'_, '_> {
         let (start, sink) = (site.start(), sink(ends));
         let mut result = FlowResult {
             name: site.flow.name.clone(),
-            protocol: site.flow.transport.name(),
+            protocol: site.flow.transport.protocol(),
             first_data: sink.first().map(|first| first.since(start).as_secs_f64()),
             completion: sink.completed().map(|end| end.since(start).as_secs_f64()),
             delivered: sink.bytes(),

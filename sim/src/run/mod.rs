@@ -19,6 +19,7 @@ use crate::observe::trace::{Names, Observer};
 use crate::results::RunResult;
 use crate::scenario::{Flow, Scenario};
 use crate::traffic::Sink;
+use crate::transport::Protocol;
 use crate::transport::ends::Ends;
 use crate::transport::foreign::ForeignTransport;
 use crate::transport::{End, PlugIns};
@@ -182,12 +183,12 @@ impl Plan<'_> {
         let links = (0..2 * self.network.links().len() as u32)
             .map(|direction| (self.network.link_of(direction).name.clone(), self.network.label(direction)));
         let flows = self.flows.iter().map(|site| site.flow.name.clone());
-        let protocols = self.flows.iter().map(|site| site.flow.transport.name());
+        let protocols = self.flows.iter().map(|site| site.flow.transport.protocol());
         let striped = self.flows.iter().filter(|site| site.flow.transport.is_striped());
         let radios = (0..self.network.radios().hops().len() as u32)
             .map(|hop| (self.network.medium(RADIO + hop).to_owned(), self.network.label(RADIO + hop)));
         Names {
-            protocols: protocols.chain(self.traffic.iter().map(|_| "udp")).collect(),
+            protocols: protocols.chain(self.traffic.iter().map(|_| Protocol::Udp)).collect(),
             striped: striped.map(|site| site.flow.name.clone()).collect(),
             flows: flows.chain(self.traffic.iter().map(|traffic| traffic.name.clone())).collect(),
             links: links.collect(),

@@ -81,7 +81,7 @@ impl Span<'_> {
         places.clone().map(|place| self.data_at(place)).sum()
     }
 
-    /// The same, by hop of these routes.
+    /// As `data`, by hop of these routes.
     pub(super) fn data_over(&self, places: &Range<usize>) -> BTreeMap<u32, u64> {
         let mut bytes = BTreeMap::new();
         let mut crossed = BTreeSet::new();

@@ -40,6 +40,7 @@ pub use trace::{BadTrace, Interpolation, OPPORTUNITY, Offset, Sample, Trace, Tra
 pub use crate::transport::mptcp::{MptcpConfig, PathManager, Priority, Reinjection};
 pub use crate::transport::tcp::{Halving, RtoBound, TcpConfig, Variant};
 
+use crate::transport::Protocol;
 use anabranch_proto::{Config, Duration, Policies, Reliability};
 
 /// The number of bytes of a size with a unit, such as `"64 KiB"`. The error describes what is wrong.
@@ -366,7 +367,7 @@ impl Flow {
         }
     }
 
-    /// The same, mutable.
+    /// As `sctp`, mutable.
     pub fn sctp_mut(&mut self) -> Option<&mut Sctp> {
         match &mut self.transport {
             Transport::Sctp(sctp) => Some(sctp),
@@ -391,14 +392,14 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// The spelling in scenarios and results.
-    pub fn name(&self) -> &'static str {
+    /// Its protocol.
+    pub fn protocol(&self) -> Protocol {
         match self {
-            Transport::Sctp(_) => "sctp",
-            Transport::Tcp(_) => "tcp",
-            Transport::Mptcp(_) => "mptcp",
-            Transport::Datagram => "udp",
-            Transport::Foreign(_) => "foreign",
+            Transport::Sctp(_) => Protocol::Sctp,
+            Transport::Tcp(_) => Protocol::Tcp,
+            Transport::Mptcp(_) => Protocol::Mptcp,
+            Transport::Datagram => Protocol::Udp,
+            Transport::Foreign(_) => Protocol::Foreign,
         }
     }
 

@@ -207,7 +207,7 @@ impl Document {
         self.read(name, policies, false)
     }
 
-    /// The same, but nothing need be sent: programs outside will send ([`Live`](crate::Live)).
+    /// As `scenario`, but nothing need be sent: programs outside will send ([`Live`](crate::Live)).
     pub fn network(&self, name: &str, policies: &Policies) -> std::result::Result<Scenario, ScenarioError> {
         self.read(name, policies, true)
     }

@@ -111,7 +111,7 @@ impl Trace {
         Trace::read(text)?.judge()
     }
 
-    /// The same, before it is known whether the trace can be used.
+    /// As `parse`, before it is known whether the trace can be used.
     fn read(text: &str) -> std::result::Result<Trace, BadTrace> {
         let header = rows(text).next().is_some_and(|(_, line)| line.trim_start().starts_with("time"));
         if header { samples(text) } else { opportunities(text) }

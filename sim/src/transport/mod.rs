@@ -1,7 +1,8 @@
 //! The transports of flows: the agents at the ends of a flow, and the frames that they send.
 //!
 //! An agent has the same shape as `anabranch_proto::Endpoint`, so that any protocol can carry a flow. A transport is
-//! a variant of [`End`], a folder that builds its agents, and a variant of [`Transport`](crate::scenario::Transport).
+//! a variant of [`End`], a folder that builds its agents, a variant of [`Transport`](crate::scenario::Transport), and one of
+//! [`Protocol`], which says what its records mean.
 
 pub(crate) mod cross;
 pub(crate) mod datagram;
@@ -9,6 +10,7 @@ pub(crate) mod ends;
 pub mod foreign;
 pub(crate) mod gate;
 pub(crate) mod mptcp;
+mod protocol;
 pub(crate) mod sctp;
 mod site;
 pub(crate) mod tcp;
@@ -31,6 +33,7 @@ use foreign::{Carried, ForeignAgent, ForeignTransport};
 use gate::{Gate, RawPacket};
 use mptcp::MptcpAgent;
 pub use mptcp::{AddAddress, DataAck, Dss, Handshake, Mapping, MptcpOptions, RareOptions};
+pub use protocol::Protocol;
 use sctp::SctpAgent;
 pub(crate) use site::{IPV6_HEADER, Routes, Site};
 use tcp::TcpAgent;
@@ -45,7 +48,7 @@ pub(crate) type Hear<'a> = &'a mut dyn FnMut(Time, Option<(PathId, Option<&str>)
 pub(crate) trait Agent {
     /// A frame arrived. The agent is polled afterwards.
     fn handle(&mut self, now: Time, frame: Frame);
-    /// The same. The agent may give the memory of a packet to others, or take it.
+    /// As `handle`. The agent may give the memory of a packet to others, or take it.
     #[inline]
     fn handle_with(&mut self, _memory: &mut Spares, now: Time, frame: Frame) {
         self.handle(now, frame);

@@ -363,7 +363,7 @@ const SINGLE: &[&str] = &[
 ];
 
 #[test]
-fn every_key_is_consulted() {
+fn every_key_is_stored() {
     for section in sections() {
         let base = read(&preparation(section.header)).expect("the base is right");
         for key in section.keys {

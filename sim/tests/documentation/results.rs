@@ -66,7 +66,7 @@ fn shape<'k>(kind: &'k str, items: &[Item]) -> (String, Option<&'k str>) {
         "bool" => "boolean",
         "u64" => "integer",
         "f64" => "number",
-        "String" | "&'static str" => "string",
+        "String" | "&'static str" | "Protocol" => "string",
         "[f64; 2]" => "two numbers",
         "BTreeMap<String, u64>" => "object of integers",
         "BTreeMap<String, serde_json::Value>" => "object",

@@ -230,7 +230,7 @@ impl<'p> Plan<'p> {
         self.operand_of((case.experiment, &case.edits[0]), point, more, measure)
     }
 
-    /// The same for an experiment with its edits.
+    /// As `operand`, for an experiment with its edits.
     fn operand_of(
         &mut self,
         experiment: (usize, &[String]),
@@ -323,7 +323,7 @@ impl<'p> Plan<'p> {
         self.what_of((point.case.experiment, &point.case.edits[0]), point, more)
     }
 
-    /// The same for an experiment with its edits.
+    /// As `what`, for an experiment with its edits.
     fn what_of(
         &self,
         (experiment, before): (usize, &[String]),

@@ -54,7 +54,7 @@ pub trait Congestion: CloneWindow + Debug + Send {
 }
 
 /// Makes the window of one path.
-pub type MakePath = Arc<dyn Fn(Start) -> Box<dyn Congestion> + Send + Sync>;
+pub type MakeWindow = Arc<dyn Fn(Start) -> Box<dyn Congestion> + Send + Sync>;
 
 /// Clones a window behind `dyn`. Every window that is [`Clone`] implements it.
 #[diagnostic::on_unimplemented(

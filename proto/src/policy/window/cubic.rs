@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Alpha, Cubic, MakePath};
+use super::{Alpha, Cubic, MakeWindow};
 use crate::Config;
 use crate::policy::{PolicyError, PolicySpec};
 
-pub(in crate::policy) fn make(spec: &PolicySpec, _: &Config) -> Result<MakePath, PolicyError> {
+pub(in crate::policy) fn make(spec: &PolicySpec, _: &Config) -> Result<MakeWindow, PolicyError> {
     let mut alpha = Alpha::default();
     for (key, value) in &spec.settings {
         alpha = match (key.as_str(), value.text()) {
@@ -24,8 +24,10 @@ pub(in crate::policy) fn make(spec: &PolicySpec, _: &Config) -> Result<MakePath,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::Setting;
+    use crate::policy::{Acked, Setting, Start};
+    use crate::{Duration, Time};
 
+    /// `constant` is about half a unit for a round trip, `one` a whole one, once the window is where it was before the loss.
     #[test]
     fn alpha_is_one_or_constant() {
         let spec = |key: &str, value: &str| PolicySpec {
@@ -33,7 +35,29 @@ mod tests {
             ..PolicySpec::named("cubic")
         };
         let made = |key, value| make(&spec(key, value), &Config::default());
-        assert!(made("alpha", "one").is_ok() && made("alpha", "constant").is_ok());
+        let grown = |value| {
+            let mut window = made("alpha", value).expect("a value of it")(Start {
+                unit: 1000,
+                window: 10_000,
+                ssthresh: 5000,
+            });
+            for step in 1..=10 {
+                let acked = Acked {
+                    now: Time::from_nanos(step * 1_000_000),
+                    cumulative: 1000,
+                    advanced: true,
+                    flight_before: window.window(),
+                    unacknowledged_before: window.window(),
+                    flight: window.window() - 1000,
+                    rtt: Some(Duration::from_millis(10)),
+                    ..Acked::default()
+                };
+                window.acked(&acked, &[]);
+            }
+            window.window() - 10_000
+        };
+        let [one, constant] = ["one", "constant"].map(grown);
+        assert!(one > 900 && (400..600).contains(&constant), "{one} and {constant} bytes");
         assert!(made("alpha", "two").is_err() && made("beta", "one").is_err());
     }
 }

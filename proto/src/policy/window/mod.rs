@@ -10,7 +10,7 @@ pub(super) use cubic::make as make_cubic;
 pub(super) use reno::make as make_reno;
 
 pub use crate::control::window::{
-    Acked, Alpha, Congestion, Cubic, Estimated, Halving, Loss, Lost, MakePath, Reno, Sibling, Start,
+    Acked, Alpha, Congestion, Cubic, Estimated, Halving, Loss, Lost, MakeWindow, Reno, Sibling, Start,
 };
 
 #[cfg(test)]

@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use super::standard::Standard;
-use super::{Acked, Congestion, Lost, MakePath, Sibling};
+use super::{Acked, Congestion, Lost, MakeWindow, Sibling};
 use crate::Config;
 use crate::policy::{PolicyError, PolicySpec, no_settings};
 
@@ -27,15 +27,15 @@ struct Pooled {
     standard: Standard,
 }
 
-pub(in crate::policy) fn rpv1(spec: &PolicySpec, config: &Config) -> Result<MakePath, PolicyError> {
+pub(in crate::policy) fn rpv1(spec: &PolicySpec, config: &Config) -> Result<MakeWindow, PolicyError> {
     make(by_threshold, spec, config)
 }
 
-pub(in crate::policy) fn rpv2(spec: &PolicySpec, config: &Config) -> Result<MakePath, PolicyError> {
+pub(in crate::policy) fn rpv2(spec: &PolicySpec, config: &Config) -> Result<MakeWindow, PolicyError> {
     make(by_rate, spec, config)
 }
 
-fn make(weight: Weight, spec: &PolicySpec, config: &Config) -> Result<MakePath, PolicyError> {
+fn make(weight: Weight, spec: &PolicySpec, config: &Config) -> Result<MakeWindow, PolicyError> {
     no_settings(spec)?;
     let (rules, mechanisms) = (config.rules, config.mechanisms);
     Ok(Arc::new(move |start| Box::new(Pooled { weight, standard: Standard::new(rules, &mechanisms, start) })))

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Halving, MakePath, Reno};
+use super::{Halving, MakeWindow, Reno};
 use crate::Config;
 use crate::policy::{PolicyError, PolicySpec, no_settings};
 
-pub(in crate::policy) fn make(spec: &PolicySpec, _: &Config) -> Result<MakePath, PolicyError> {
+pub(in crate::policy) fn make(spec: &PolicySpec, _: &Config) -> Result<MakeWindow, PolicyError> {
     no_settings(spec)?;
     Ok(Arc::new(|start| Box::new(Reno::new(start, Halving::Fraction))))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Acked, Congestion, Loss, Lost, MakePath, Sibling, Start};
+use super::{Acked, Congestion, Loss, Lost, MakeWindow, Sibling, Start};
 use crate::Config;
 use crate::mechanisms::{AtThreshold, Mechanisms, T3Floor};
 use crate::policy::{PolicyError, PolicySpec};
@@ -21,7 +21,7 @@ pub(super) struct Standard {
     partial_bytes_acked: u64,
 }
 
-pub(in crate::policy) fn make(spec: &PolicySpec, config: &Config) -> Result<MakePath, PolicyError> {
+pub(in crate::policy) fn make(spec: &PolicySpec, config: &Config) -> Result<MakeWindow, PolicyError> {
     let options = TcpOptions::read(spec)?;
     let (rules, mechanisms) = (config.rules, config.mechanisms);
     Ok(Arc::new(move |start| {

@@ -337,7 +337,7 @@ fn hear_order(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool)
     rack.gapped += u32::from(by_gap);
 }
 
-/// The same for a chunk that may be timed beside the one that is being timed (rule `rtt_on_cut`). Its measurement ends for another.
+/// As `acknowledge`, for a chunk that may be timed beside the one that is being timed (rule `rtt_on_cut`). Its measurement ends for another.
 #[cold]
 fn acknowledge_timed(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool) {
     let timed_out = sent.state == ChunkState::Marked(Why::Timeout);

@@ -82,7 +82,7 @@ impl Outstanding {
         self.seek_among(at..(at + 1).min(self.ring.len() as u32), None, seeker, paths);
     }
 
-    /// The same for these chunks. `growth`: only if a Gap Ack Block names them.
+    /// As `seek_points`, for these chunks. `growth`: only if a Gap Ack Block names them.
     #[inline]
     fn seek_among(
         &mut self,

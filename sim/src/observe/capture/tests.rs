@@ -11,6 +11,7 @@ use smallvec::smallvec;
 use super::*;
 use crate::medium::wire::DropCause;
 use crate::observe::trace::{Contents, Names, Observer, Origin, PacketView, Record, Side};
+use crate::transport::Protocol;
 
 const FROM: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const TO: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
@@ -219,7 +220,7 @@ impl Told {
         let link = |direction: &str| ("wire".to_owned(), direction.to_owned());
         writer.begin(&Names {
             flows: vec!["f".to_owned()],
-            protocols: vec!["sctp"],
+            protocols: vec![Protocol::Sctp],
             links: vec![link("a>b"), link("b>a")],
             ..Names::default()
         });

@@ -285,7 +285,7 @@ fn flow(flow: &Flow) -> Table {
             put(&mut protocol, "foreign", name.as_str());
             put(&mut table, "protocol", protocol);
         }
-        transport => put(&mut table, "protocol", transport.name()),
+        transport => put(&mut table, "protocol", transport.protocol().name()),
     }
     put(&mut table, "from", flow.from.as_str());
     put(&mut table, "to", flow.to.as_str());

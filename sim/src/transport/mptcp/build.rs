@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_proto::control::window::MakePath;
+use anabranch_proto::control::window::MakeWindow;
 use anabranch_proto::wire::Address;
 use anabranch_proto::{Config, Duration, PathId, PathView, Policies, Time};
 
@@ -172,7 +172,7 @@ fn connection(
     Ok(Connection::new(config.clone(), is_client, keys, (subflows, views), (route, ties), setup))
 }
 
-fn end(config: &MptcpConfig, identity: Identity, window: Option<MakePath>, is_client: bool) -> Tcp {
+fn end(config: &MptcpConfig, identity: Identity, window: Option<MakeWindow>, is_client: bool) -> Tcp {
     match is_client {
         true => Tcp::connect(config.tcp.clone(), identity, window),
         false => Tcp::listen(config.tcp.clone(), identity, window),

@@ -474,7 +474,7 @@ impl Connection {
     }
 
     /// Returns the next output of a subflow.
-    pub(super) fn poll_subflow(&mut self, now: Time, path: usize) -> Option<ConnectionOutput> {
+    fn poll_subflow(&mut self, now: Time, path: usize) -> Option<ConnectionOutput> {
         let subflow = &mut self.subflows[path];
         if !subflow.is_due(now) {
             return None;

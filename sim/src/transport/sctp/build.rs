@@ -1,6 +1,7 @@
 //! Builds the agents of an SCTP flow: parameters, addresses and routes.
 
 use anabranch_proto::policy::PolicyError;
+use anabranch_proto::wire::UDP_PORT;
 use anabranch_proto::wire::chunk::{AUTH_HEADER, DATA_HEADER, IDATA_HEADER, Timestamp};
 use anabranch_proto::{Config, Endpoint, LocalAddress, NewError, Pairs, Policies, Reliability};
 
@@ -15,7 +16,6 @@ use crate::transport::datagram::UDP_HEADER;
 use crate::transport::{Routes, Site};
 
 /// The UDP port of SCTP (RFC 6951).
-const UDP_PORT: u16 = 9899;
 /// Bytes of the common header and of the header of a DATA chunk.
 const SCTP_HEADERS: u32 = 12 + 16;
 /// Bytes of the HMAC that both ends prefer.

@@ -80,7 +80,7 @@ impl SctpAgent {
         if self.striped() { PathId(line as u16) } else { path }
     }
 
-    /// The same for the reason of a packet.
+    /// As `numbered`, for the reason of a packet.
     fn renumbered(&self, line: usize, reason: Reason) -> Reason {
         Reason { path: reason.path.map(|path| self.numbered(line, path)), ..reason }
     }

@@ -138,7 +138,7 @@ pub(crate) fn told(note: TcpNote) -> Detail {
     }
 }
 
-/// The same for data only.
+/// As `told`, for data only.
 pub(crate) fn data(why: Why) -> Data {
     match why {
         Why::Missing => Data::Missing,

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-use anabranch_proto::control::window::MakePath;
+use anabranch_proto::control::window::MakeWindow;
 use anabranch_proto::mechanisms::{AtThreshold, Mechanisms};
 use anabranch_proto::policy::PolicyError;
 use anabranch_proto::rules::T3Cut;
@@ -125,7 +125,7 @@ pub(crate) fn window(
     site: &Site<'_>,
     config: &TcpConfig,
     policies: &Policies,
-) -> Result<Option<MakePath>, RunError> {
+) -> Result<Option<MakeWindow>, RunError> {
     let window = &config.window;
     if window.name == STANDARD_WINDOW && window.settings.is_empty() {
         return Ok(None);

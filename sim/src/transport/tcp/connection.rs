@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use anabranch_proto::control::window::{Loss, MakePath, Sibling};
+use anabranch_proto::control::window::{Loss, MakeWindow, Sibling};
 use anabranch_proto::{Blocked, Duration, PathView, Time};
 
 use super::config::{RecoveryKind, TcpConfig};
@@ -61,7 +61,7 @@ pub(crate) struct Connection {
     /// The window scale of this end.
     local_scale: u8,
     syn: Syn,
-    policy: Option<MakePath>,
+    policy: Option<MakeWindow>,
     /// Whether it is a subflow. Then the receive buffer and the advertised windows belong to all subflows together.
     shares_buffer: bool,
     /// The window field and the DATA_ACK of the last acknowledgement.
@@ -97,16 +97,16 @@ pub(crate) enum Output {
 
 impl Connection {
     /// The end that opens the connection. `policy` replaces the variant's own window.
-    pub(crate) fn connect(config: TcpConfig, identity: Identity, policy: Option<MakePath>) -> Self {
+    pub(crate) fn connect(config: TcpConfig, identity: Identity, policy: Option<MakeWindow>) -> Self {
         Self::new(config, identity, policy, State::SynSent)
     }
 
     /// The end that waits for a SYN.
-    pub(crate) fn listen(config: TcpConfig, identity: Identity, policy: Option<MakePath>) -> Self {
+    pub(crate) fn listen(config: TcpConfig, identity: Identity, policy: Option<MakeWindow>) -> Self {
         Self::new(config, identity, policy, State::Listen)
     }
 
-    fn new(config: TcpConfig, identity: Identity, policy: Option<MakePath>, state: State) -> Self {
+    fn new(config: TcpConfig, identity: Identity, policy: Option<MakeWindow>, state: State) -> Self {
         let syn = Syn { due: state == State::SynSent, sent: Time::ZERO, times: 0, timer: None };
         Connection {
             identity,

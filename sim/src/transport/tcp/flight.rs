@@ -123,7 +123,7 @@ impl Flight {
         }
     }
 
-    /// The same within recovery: the window does not grow, but it may count what was delivered.
+    /// As `grow`, within recovery: the window does not grow, but it may count what was delivered.
     pub(super) fn hear_in_recovery(&mut self, news: &AckResult, rtt: Option<Duration>) {
         if let Window::Bytes(_) = &self.window {
             self.acked(news, rtt, true);

@@ -1,7 +1,7 @@
 //! TCP's congestion windows: that of RFC 5681 in bytes, ns-2's in packets, or any window policy.
 
 use anabranch_proto::control::window::{
-    Acked, Congestion, Halving, Loss, Lost, MakePath, Reno, Sibling, Start,
+    Acked, Congestion, Halving, Loss, Lost, MakeWindow, Reno, Sibling, Start,
 };
 
 use super::config::{RecoveryKind, TcpConfig};
@@ -17,7 +17,7 @@ pub(super) enum Window {
 impl Window {
     /// The window that the configuration selects. If a SYN was lost, it begins with one segment.
     //= rfc5681#section-3.1
-    pub(super) fn new(config: &TcpConfig, policy: Option<&MakePath>, lost_syn: bool) -> Self {
+    pub(super) fn new(config: &TcpConfig, policy: Option<&MakeWindow>, lost_syn: bool) -> Self {
         let segment = u64::from(config.segment_size);
         let ssthresh = config.initial_ssthresh.unwrap_or(u64::MAX);
         let initial = if lost_syn { segment } else { config.initial_window };

@@ -4,12 +4,12 @@
 
 use super::{Coupling, Measured, make};
 use crate::Config;
-use crate::policy::window::{MakePath, Sibling};
+use crate::policy::window::{MakeWindow, Sibling};
 use crate::policy::{PolicyError, PolicySpec};
 
 pub(super) const COUPLING: Coupling = Coupling { growth, kept };
 
-pub(in crate::policy) fn balia(spec: &PolicySpec, config: &Config) -> Result<MakePath, PolicyError> {
+pub(in crate::policy) fn balia(spec: &PolicySpec, config: &Config) -> Result<MakeWindow, PolicyError> {
     make(COUPLING, spec, config)
 }
 

@@ -3,12 +3,12 @@
 
 use super::{Coupling, Measured, half, make};
 use crate::Config;
-use crate::policy::window::{MakePath, Sibling};
+use crate::policy::window::{MakeWindow, Sibling};
 use crate::policy::{PolicyError, PolicySpec};
 
 pub(super) const COUPLING: Coupling = Coupling { growth, kept: half };
 
-pub(in crate::policy) fn lia(spec: &PolicySpec, config: &Config) -> Result<MakePath, PolicyError> {
+pub(in crate::policy) fn lia(spec: &PolicySpec, config: &Config) -> Result<MakeWindow, PolicyError> {
     make(COUPLING, spec, config)
 }
 

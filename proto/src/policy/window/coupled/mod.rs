@@ -12,7 +12,7 @@ pub(in crate::policy) mod olia;
 use std::sync::Arc;
 
 use super::standard::Standard;
-use super::{Acked, Congestion, Loss, Lost, MakePath, Sibling};
+use super::{Acked, Congestion, Loss, Lost, MakeWindow, Sibling};
 use crate::Config;
 use crate::policy::{PolicyError, PolicySpec, no_settings};
 
@@ -96,7 +96,7 @@ impl LossDistance {
     }
 }
 
-fn make(coupling: Coupling, spec: &PolicySpec, config: &Config) -> Result<MakePath, PolicyError> {
+fn make(coupling: Coupling, spec: &PolicySpec, config: &Config) -> Result<MakeWindow, PolicyError> {
     no_settings(spec)?;
     let (rules, mechanisms) = (config.rules, config.mechanisms);
     Ok(Arc::new(move |start| {

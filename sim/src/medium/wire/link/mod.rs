@@ -434,7 +434,7 @@ impl Direction {
         Some(frame)
     }
 
-    /// The same for a link that may hold packets back before or after their transmission.
+    /// As `deliver`, for a link that may hold packets back before or after their transmission.
     #[cold]
     fn deliver_late(&mut self, now: Time, turn: Turn) -> Option<Frame> {
         if turn == Turn::FIRST {

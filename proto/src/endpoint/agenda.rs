@@ -11,7 +11,7 @@ use crate::Time;
 /// The earliest known deadline of every association. An entry may be too early, but never too late. A deadline that
 /// moves back (as T3-rtx does with every SACK) therefore costs nothing until the old deadline is reached.
 #[derive(Clone, Debug)]
-pub(crate) struct Agenda {
+pub(super) struct Agenda {
     /// The earliest entry, and whose it is. It is kept apart from the others, because most endpoints have one association.
     first: (Time, usize),
     others: BinaryHeap<Reverse<(Time, usize)>>,
@@ -31,7 +31,7 @@ impl Default for Agenda {
 impl Agenda {
     /// The association `index` has nothing to do before `deadline`.
     #[inline]
-    pub(crate) fn set(&mut self, index: usize, deadline: Time) {
+    pub(super) fn set(&mut self, index: usize, deadline: Time) {
         if self.registered.get(index).is_none_or(|registered| deadline < *registered) {
             self.enter(index, deadline);
         }
@@ -61,12 +61,12 @@ impl Agenda {
     }
 
     /// Whether any entry is due.
-    pub(crate) fn is_due(&self, now: Time) -> bool {
+    pub(super) fn is_due(&self, now: Time) -> bool {
         self.first.0 <= now
     }
 
     /// Takes out an association whose entry is due.
-    pub(crate) fn due(&mut self, now: Time) -> Option<usize> {
+    pub(super) fn due(&mut self, now: Time) -> Option<usize> {
         while self.first != NONE && self.is_due(now) {
             let next = self.others.pop().map_or(NONE, |Reverse(entry)| entry);
             let (at, index) = std::mem::replace(&mut self.first, next);
@@ -80,12 +80,12 @@ impl Agenda {
 
     /// All entries, including the void ones.
     #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         usize::from(self.first != NONE) + self.others.len()
     }
 
     /// The earliest entry.
-    pub(crate) fn next(&self) -> Option<Time> {
+    pub(super) fn next(&self) -> Option<Time> {
         (self.first.0 != Time::NEVER).then_some(self.first.0)
     }
 }
