@@ -14,8 +14,7 @@ use tokio::sync::Semaphore;
 use super::process::Limits;
 use crate::output::{fail, refuse, refuse_scenario};
 use crate::place::unread;
-use crate::reproduce::refuse_paper;
-use crate::shelf::Shelf;
+use crate::reproduce::{Shelf, refuse_paper};
 
 /// The number of runs whose files are kept.
 const KEPT: usize = 8;

@@ -5,14 +5,14 @@ use anabranch_lab::report::{Panel, PanelSeries, PaperFigure};
 use anabranch_lab::statistics::Summary;
 use plotters::prelude::*;
 
-use crate::figure::{Area, COLORS, Drawn, FAINT, FONT, INK, TITLE, chart, hex, legend, mesh};
-use crate::figures::Means;
+use super::means::Means;
+use super::plane::{Area, COLORS, Drawn, FAINT, FONT, INK, TITLE, chart, hex, legend, mesh};
 use crate::output::{fail, refuse};
 
 const SIZE: (u32, u32) = (860, 560);
 
 /// The figure of runs that are made for it, or the exit status of what went wrong.
-pub(crate) fn run(paper: &Paper, means: Means<'_>, figure: &CurveFigure) -> Result<PaperFigure, u8> {
+pub(super) fn run(paper: &Paper, means: Means<'_>, figure: &CurveFigure) -> Result<PaperFigure, u8> {
     let outcomes = means.outcomes(paper, |id| id == figure.claim)?;
     let drawn = outcomes.iter().find_map(|outcome| drawn(paper, figure, outcome));
     drawn.unwrap_or_else(|| {
@@ -21,7 +21,7 @@ pub(crate) fn run(paper: &Paper, means: Means<'_>, figure: &CurveFigure) -> Resu
 }
 
 /// The figure of the claim's outcome; `None` if it has no curve.
-pub(crate) fn drawn(
+pub(super) fn drawn(
     paper: &Paper,
     figure: &CurveFigure,
     outcome: &Outcome,

@@ -1,19 +1,18 @@
 //! The figures of papers: which there are, what each is drawn by, and the files that they are written to.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
-use anabranch_lab::claims::{FinishedRuns, Outcome, Paper, Plan};
+use anabranch_lab::claims::Paper;
 use anabranch_lab::report::{Format, PaperFigure, PictureError, picture};
 
+use super::means::Means;
+use super::{bars, curve, exchange, map, transfer};
+use crate::DONE;
 use crate::output::{fail, refuse};
 use crate::place::write_whole;
-use crate::progress::Progress;
-use crate::reproduce::refuse_plan;
-use crate::{DONE, bars, curve, exchange, figure, map};
 
 /// A file for a figure, of a format that its extension names.
-pub(crate) fn place(text: &str) -> Result<PathBuf, String> {
+pub(super) fn place(text: &str) -> Result<PathBuf, String> {
     let file = PathBuf::from(text);
     match format(&file) {
         Some(_) => Ok(file),
@@ -39,29 +38,9 @@ fn format(file: &Path) -> Option<Contents> {
     }
 }
 
-/// How a figure's runs are made: with so many seeds, on so many threads, and where finished ones are kept.
-#[derive(Copy, Clone)]
-pub(crate) struct Means<'f> {
-    pub(crate) seeds: Option<u64>,
-    pub(crate) threads: Option<usize>,
-    pub(crate) finished: Option<&'f FinishedRuns>,
-}
-
-impl Means<'_> {
-    /// The outcomes of these claims of the paper, or the exit status of what went wrong.
-    pub(crate) fn outcomes(self, paper: &Paper, wants: impl Fn(&str) -> bool) -> Result<Vec<Outcome>, u8> {
-        let mut plan = Plan::new(paper, self.seeds, wants).map_err(|error| refuse_plan(&error))?;
-        self.finished.into_iter().for_each(|finished| plan.resume(finished));
-        let bar = Mutex::new(Progress::new(plan.size()));
-        let outcomes = plan.run(self.threads, &|done, _| drop(bar.lock().map(|mut bar| bar.done(done))));
-        drop(bar.lock().map(|bar| bar.finish()));
-        outcomes.map_err(|error| refuse_plan(&error))
-    }
-}
-
 /// Draws the paper's figure and returns the exit status. If the paper has several figures, draws the one with the
 /// file's name.
-pub(crate) fn write(paper: &Paper, means: Means<'_>, file: &Path) -> u8 {
+pub(super) fn write(paper: &Paper, means: Means<'_>, file: &Path) -> u8 {
     let name = file.file_stem().unwrap_or_default().to_string_lossy();
     let names = names(paper);
     let wanted: &str = if let [only] = names.as_slice() { only } else { &name };
@@ -90,7 +69,7 @@ fn names(paper: &Paper) -> Vec<&str> {
 /// The figure with this name; `None` if the paper has no such figure.
 fn named(paper: &Paper, name: &str, means: Means<'_>) -> Option<Result<PaperFigure, u8>> {
     if let Some(figure) = paper.figures.iter().find(|figure| figure.name == name) {
-        return Some(figure::drawn(paper, figure));
+        return Some(transfer::drawn(paper, figure));
     }
     if let Some(figure) = paper.maps.iter().find(|map| map.name == name) {
         return Some(map::drawn(paper, figure));
@@ -106,8 +85,8 @@ fn named(paper: &Paper, name: &str, means: Means<'_>) -> Option<Result<PaperFigu
 }
 
 /// The figures that need no runs with seeds: of single runs, maps and exchanges.
-pub(crate) fn of_single_runs(paper: &Paper) -> Result<Vec<PaperFigure>, u8> {
-    let figures = paper.figures.iter().map(|figure| figure::drawn(paper, figure));
+pub(super) fn of_single_runs(paper: &Paper) -> Result<Vec<PaperFigure>, u8> {
+    let figures = paper.figures.iter().map(|figure| transfer::drawn(paper, figure));
     let maps = paper.maps.iter().map(|figure| map::drawn(paper, figure));
     let exchanges = paper.exchanges.iter().map(|figure| exchange::drawn(paper, figure));
     maps.chain(exchanges).chain(figures).collect()

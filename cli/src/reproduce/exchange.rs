@@ -3,13 +3,13 @@
 use anabranch_lab::claims::{ExchangeFigure, Paper};
 use anabranch_lab::report::{Panel, PanelSeries, PaperFigure};
 
-use crate::figure::hex;
+use super::plane::hex;
+use super::refusals::refuse_plan;
 use crate::msc::{Between, Exchange, stacked};
 use crate::output::fail;
-use crate::reproduce::refuse_plan;
 
 /// The figure, or the exit status of what went wrong.
-pub(crate) fn drawn(paper: &Paper, figure: &ExchangeFigure) -> Result<PaperFigure, u8> {
+pub(super) fn drawn(paper: &Paper, figure: &ExchangeFigure) -> Result<PaperFigure, u8> {
     let runs = figure.runs(paper, |scenario| {
         let flow = figure.flow(paper, scenario)?;
         let ends = [flow.from.clone(), flow.to.clone()];

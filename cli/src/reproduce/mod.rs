@@ -1,25 +1,39 @@
 //! `anabranch reproduce`: runs the experiments of papers and compares the results with the published ones.
 
+mod bars;
+mod curve;
+mod exchange;
+mod figures;
+mod map;
+mod means;
+mod plane;
+mod refusals;
+mod shelf;
+mod transfer;
+mod verdicts;
+
+pub(crate) use refusals::refuse_paper;
+pub(crate) use shelf::Shelf;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use anabranch_lab::claims::{
-    FinishedRuns, FinishedRunsError, Outcome, Paper, PaperError, Plan, PlanError, selects,
-};
+use anabranch_lab::claims::{FinishedRuns, FinishedRunsError, Outcome, Paper, Plan, selects};
 use anabranch_lab::report::{Format, Reproduced, paper_files, papers_page, picture};
 use anabranch_sim::scenario::error::{listed, nearest};
 use serde_json::{Value, json};
 
-use crate::figures::{self, Means};
-use crate::output::{fail, note, print, print_json, refuse, refuse_scenario};
+use means::Means;
+use refusals::refuse_plan;
+use verdicts::{summary, table};
+
+use crate::output::{fail, note, print, print_json, refuse};
 use crate::place::{Places, keep, write_whole};
 use crate::progress::Progress;
 use crate::runtime::on_interrupt;
-use crate::shelf::Shelf;
 use crate::sweep::write_charts;
-use crate::verdicts::{summary, table};
-use crate::{DONE, FAILED, bars, curve};
+use crate::{DONE, FAILED};
 
 /// The arguments of `anabranch reproduce`.
 #[derive(clap::Args)]
@@ -319,18 +333,4 @@ fn object((paper, outcomes): &Judged<'_>) -> Value {
 
 fn text((paper, outcomes): &Judged<'_>) -> String {
     [paper.title.clone(), paper.citation.clone(), table(paper, outcomes), summary(outcomes)].join("\n")
-}
-
-pub(crate) fn refuse_paper(error: &PaperError) -> u8 {
-    match error {
-        PaperError::Text(error) => refuse_scenario(error),
-        PaperError::File { .. } => refuse(error),
-    }
-}
-
-pub(crate) fn refuse_plan(error: &PlanError) -> u8 {
-    match error {
-        PlanError::Paper(error) => refuse_paper(error),
-        PlanError::Run(_) | PlanError::Finished(_) => fail(error),
-    }
 }

@@ -6,7 +6,7 @@ use comfy_table::{CellAlignment, Table};
 use crate::table;
 
 /// One table for each source in the paper, and below it the claims that do not hold, with reasons.
-pub(crate) fn table(paper: &Paper, outcomes: &[Outcome]) -> String {
+pub(super) fn table(paper: &Paper, outcomes: &[Outcome]) -> String {
     let others: Vec<&str> = paper.variants[1..].iter().map(|variant| variant.name.as_str()).collect();
     let sources = outcomes.chunk_by(|one, next| one.source == next.source);
     let tables =
@@ -40,7 +40,7 @@ fn of_source(paper: &Paper, outcomes: &[Outcome], others: &[&str]) -> String {
 }
 
 /// The number of claims with each verdict.
-pub(crate) fn summary(outcomes: &[Outcome]) -> String {
+pub(super) fn summary(outcomes: &[Outcome]) -> String {
     let holding = outcomes.iter().filter(|outcome| outcome.holds).count();
     let surprises: Vec<_> = outcomes.iter().filter(|outcome| !outcome.as_expected()).collect();
     let mut text = format!(

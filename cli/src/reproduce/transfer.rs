@@ -5,16 +5,15 @@ use anabranch_lab::claims::{Below, Figure, FigureRun, Noted, Paper};
 use anabranch_lab::report::{Panel, PanelSeries, PaperFigure};
 use anabranch_proto::policy::Why;
 use anabranch_proto::{Time, Tsn};
-use plotters::coord::Shift;
-use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
+use super::plane::{Area, COLORS, Chart, Drawn, FAINT, FONT, INK, TITLE, chart, hex, legend, mesh};
+use super::refusals::refuse_plan;
 use crate::WRONG_INPUT;
 use crate::output::{fail, refuse};
-use crate::reproduce::refuse_plan;
 
 /// Runs what the figure needs and returns the figure, or the exit status of a failure.
-pub(crate) fn drawn(paper: &Paper, figure: &Figure) -> Result<PaperFigure, u8> {
+pub(super) fn drawn(paper: &Paper, figure: &Figure) -> Result<PaperFigure, u8> {
     let runs = figure.runs(paper).map_err(|error| refuse_plan(&error))?;
     let columns = runs.iter().map(|run| Column::of(paper, figure, run)).collect::<Option<Vec<_>>>();
     let Some(columns) = columns else {
@@ -26,23 +25,12 @@ pub(crate) fn drawn(paper: &Paper, figure: &Figure) -> Result<PaperFigure, u8> {
     Ok(PaperFigure { title: figure.title.clone(), name: figure.name.clone(), svg, panels })
 }
 
-pub(crate) type Drawn = Result<(), Box<dyn std::error::Error>>;
-pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-pub(crate) type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 type Points = Vec<(f64, f64)>;
 
 const SIZE: (u32, u32) = (1180, 980);
-pub(crate) const TITLE: u32 = 46;
 const WHOLE: u32 = 260;
-pub(crate) const FONT: &str = "sans-serif";
-pub(crate) const INK: RGBColor = RGBColor(40, 40, 40);
-pub(crate) const FAINT: RGBColor = RGBColor(150, 150, 150);
 const DROP: RGBColor = RGBColor(200, 30, 30);
 const AGAIN: RGBColor = RGBColor(220, 120, 0);
-/// One for each column.
-pub(crate) const COLORS: [RGBColor; 4] =
-    [RGBColor(0, 90, 170), RGBColor(0, 130, 90), RGBColor(130, 60, 150), RGBColor(110, 90, 30)];
-
 /// The data of one run. Times are seconds after the figure's mark; chunks (TCP: segments) are numbered from 0.
 struct Column {
     heading: String,
@@ -360,11 +348,6 @@ fn panels(figure: &Figure, columns: &[Column]) -> Vec<Panel> {
     panels
 }
 
-/// A color as `#rrggbb`.
-pub(crate) fn hex(RGBColor(red, green, blue): RGBColor) -> String {
-    format!("#{red:02x}{green:02x}{blue:02x}")
-}
-
 /// The points within these ranges.
 fn inside(points: &Points, [x, y]: [(f64, f64); 2]) -> Points {
     points.iter().copied().filter(|(t, c)| *t >= x.0 && *t <= x.1 && *c >= y.0 && *c <= y.1).collect()
@@ -449,49 +432,6 @@ fn draw_marks(chart: &mut Chart<'_, '_>, column: &Column, [x, y]: [(f64, f64); 2
     Ok(())
 }
 
-pub(crate) fn chart<'a, 'b>(
-    area: &'a Area<'b>,
-    caption: &str,
-    [x, y]: [(f64, f64); 2],
-) -> Result<Chart<'a, 'b>, Box<dyn std::error::Error>> {
-    let mut builder = ChartBuilder::on(area);
-    builder.margin(10).margin_right(24).x_label_area_size(40).y_label_area_size(64);
-    if !caption.is_empty() {
-        builder.caption(caption, (FONT, 17).into_font().color(&INK));
-    }
-    Ok(builder.build_cartesian_2d(x.0..x.1, y.0..y.1)?)
-}
-
-pub(crate) fn mesh(chart: &mut Chart<'_, '_>, x: &str, y: &str) -> Drawn {
-    let [across, up] = [chart.x_range(), chart.y_range()].map(|range| decimals(range.end - range.start));
-    // Trailing zeros are left out across.
-    let tenths = libm::pow(10.0, across.max(1) as f64);
-    let column = |value: &f64| format!("{}", (value * tenths).round() / tenths);
-    let row = |value: &f64| format!("{value:.up$}");
-    let mut mesh = chart.configure_mesh();
-    mesh.light_line_style(TRANSPARENT).bold_line_style(FAINT.mix(0.25)).axis_style(FAINT);
-    mesh.label_style((FONT, 13).into_font().color(&INK)).x_desc(x).y_desc(y).x_labels(8).y_labels(6);
-    mesh.x_label_formatter(&column).y_label_formatter(&row);
-    mesh.draw()?;
-    Ok(())
-}
-
-/// Decimals that tell the labels of an axis of this length apart.
-pub(crate) fn decimals(length: f64) -> usize {
-    if length.is_nan() || length >= 5.0 || length <= 0.0 {
-        return 0;
-    }
-    libm::ceil(-libm::log10(length / 5.0)).clamp(0.0, 12.0) as usize
-}
-
-pub(crate) fn legend<'a, 'b: 'a>(chart: &mut Chart<'a, 'b>, position: SeriesLabelPosition) -> Drawn {
-    let style = (FONT, 13).into_font().color(&INK);
-    let mut labels = chart.configure_series_labels();
-    labels.position(position).background_style(WHITE.mix(0.85)).label_font(style).margin(10);
-    labels.draw()?;
-    Ok(())
-}
-
 fn detail_times(figure: &Figure) -> (f64, f64) {
     (figure.from.as_secs_f64() - figure.before.as_secs_f64(), figure.after.as_secs_f64())
 }
@@ -519,14 +459,4 @@ fn thin(points: &Points, step: [f64; 2]) -> Points {
         }
     }
     kept
-}
-
-#[cfg(test)]
-mod tests {
-    use super::decimals;
-
-    #[test]
-    fn labels_of_a_short_axis_differ() {
-        assert_eq!([5e4, 10.0, 5.0, 3.0, 0.5, 0.2, 0.004, 0.0].map(decimals), [0, 0, 0, 1, 1, 2, 4, 0]);
-    }
 }

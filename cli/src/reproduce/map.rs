@@ -6,9 +6,9 @@ use anabranch_sim::scenario::{Ranges, Reception, Scenario, Station};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::figure::{Area, COLORS, Drawn, FAINT, FONT, INK, TITLE, hex};
+use super::plane::{Area, COLORS, Drawn, FAINT, FONT, INK, TITLE, hex};
+use super::refusals::refuse_plan;
 use crate::output::fail;
-use crate::reproduce::refuse_plan;
 
 const WIDTH: f64 = 1100.0;
 /// Pixels on each side, and below the map for the legend.
@@ -25,7 +25,7 @@ struct Reach {
 }
 
 /// The figure, or the exit status of what went wrong.
-pub(crate) fn drawn(paper: &Paper, figure: &MapFigure) -> Result<PaperFigure, u8> {
+pub(super) fn drawn(paper: &Paper, figure: &MapFigure) -> Result<PaperFigure, u8> {
     let scenario = figure.scenario(paper).map_err(|error| refuse_plan(&error))?;
     let mut circles = Vec::new();
     for node in &figure.around {

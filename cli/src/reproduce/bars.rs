@@ -5,8 +5,8 @@ use anabranch_lab::report::{Panel, PanelSeries, PaperFigure};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::figure::{Area, Drawn, FONT, INK, TITLE, chart, decimals, hex};
-use crate::figures::Means;
+use super::means::Means;
+use super::plane::{Area, Drawn, FONT, INK, TITLE, chart, decimals, hex};
 use crate::output::fail;
 
 const SIZE: (u32, u32) = (1180, 560);
@@ -25,7 +25,7 @@ const COLORS: [RGBColor; 7] = [
 ];
 
 /// The figure of runs that are made for it, unless they are finished; or the exit status of what went wrong.
-pub(crate) fn run(paper: &Paper, bars: &Bars, means: Means<'_>) -> Result<PaperFigure, u8> {
+pub(super) fn run(paper: &Paper, bars: &Bars, means: Means<'_>) -> Result<PaperFigure, u8> {
     let outcomes = means.outcomes(&paper.of_bars(bars), |_| true)?;
     let panel = panel(bars, &outcomes);
     let svg = draw(bars, &panel).map_err(|error| fail(format!("cannot draw: {error}")))?;
