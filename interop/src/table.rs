@@ -61,7 +61,8 @@ pub fn markdown(entries: &[Entry]) -> String {
          in real time. Its limit of chunks held (`sctp_max_chunks_on_queue`, 512) is raised: above it, it refuses \
          I-DATA that fills a gap, and the association hangs;\n\
          - **linux** {}: the kernel's own SCTP, in Debian's user-mode-linux, with `interop/kernel.c` on its console; in UDP over a tap \
-         interface, in real time;\n\
+         interface, in real time. Its SCTP sends without segmentation offload: the driver of user-mode-linux accepts packets that are to be cut, and drops \
+         them, every second packet of a burst. Each loss cost the kernel's T3-rtx, and rows in which it sends took up to 120 s instead of 3;\n\
          - **dcsctp** {}: in process, in virtual time.\n\n\
          Between the ends is a small network that takes 2 ms each way and loses what a row says, both ways, by a \
          seeded draw. The rows with several paths run on `anabranch-net` between two hosts (network namespaces, or one and the \
