@@ -5,7 +5,9 @@
 //! `Config::rehome`, SACKs then go to the next active path until a heartbeat is answered on the first.
 //!
 //! A duplicate says this only of the path to which the last SACK went. After a failover a duplicate arrives on another path,
-//! because the SACK was lost with the path that failed: it is answered on the path on which it arrived.
+//! because the SACK was lost with the path that failed: it is answered on the path on which it arrived. Data may still arrive on the path
+//! that failed, if it failed in one direction: its SACKs take the other path as well, until a heartbeat, which leaves at once, is answered.
+//! Without that, a peer that repeats data on another path after each timeout would never learn more than one window per RTO.
 
 use super::Association;
 use crate::Time;
@@ -39,17 +41,31 @@ impl Association {
     #[inline(never)]
     fn rehomed(&mut self, from: PathId, now: Time) -> PathId {
         let mut to = self.detour.around.filter(|around| around.0 == from).map_or(from, |around| around.1);
-        if self.receiver.has_duplicates()
-            && self.could_know(from, to, now)
-            && let Some(next) = self.next_active(to)
-        {
-            self.detour.around = Some((from, next));
-            to = next;
+        if self.receiver.has_duplicates() {
+            self.avoid_unheard(to, now);
+            if self.could_know(from, to, now)
+                && let Some(next) = self.next_active(to)
+            {
+                self.detour.around = Some((from, next));
+                to = next;
+            }
         }
         if self.detour.current.is_none_or(|(path, _)| path != to) {
             self.detour.current = Some((to, now));
         }
         to
+    }
+
+    /// A duplicate is answered on this path, and the SACKs before went to another, of which the peer would know one by now.
+    fn avoid_unheard(&mut self, answered: PathId, now: Time) {
+        let Some((unheard, since)) = self.detour.current else { return };
+        if unheard == answered || now.since(since) < self.paths.view(unheard).rto {
+            return;
+        }
+        let source =
+            self.detour.around.filter(|around| around.1 == unheard).map_or(unheard, |around| around.0);
+        self.detour.around = (source != answered).then_some((source, answered));
+        self.paths.ask(unheard);
     }
 
     /// Whether SACKs have gone to this path for so long that the peer would know one of them by now. So the destination changes at most once per

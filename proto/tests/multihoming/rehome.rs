@@ -187,6 +187,36 @@ fn a_duplicate_after_a_failover_is_answered_on_the_path_of_its_packet() {
     }
 }
 
+/// The first address of side 0 hears nothing from 10 s on, but what it sends arrives. A message times out, and comes a second time on the
+/// other path, where it is answered: the SACKs for the next messages, which come on the first path, are lost no more. When the first
+/// path works again, a heartbeat is answered, and its SACKs return.
+//= rfc9260#section-6.4
+#[test]
+fn sacks_avoid_a_path_that_works_one_way() {
+    for rehome in [true, false] {
+        let mut hosts = Hosts::new(&Config { rehome, ..era("rfc9260") }, |_, _| true);
+        let id = hosts.connect(&[address(0, 1), address(1, 1)]);
+        hosts.run(secs(10.0));
+        hosts.way = |_, packet| packet.to != address(0, 0);
+        let talk = |hosts: &mut Hosts, until: Time| {
+            while hosts.now < until {
+                let message = Message { payload: vec![7; 100].into(), ..Message::default() };
+                hosts.ends[0].send(hosts.now, id, message).expect("there is room");
+                hosts.settle();
+                hosts.run(hosts.now + ms(500));
+            }
+            hosts.ends[0].statistics(hosts.now, id).timeouts
+        };
+        let timeouts = talk(&mut hosts, secs(20.0));
+        assert_eq!(timeouts == 1, rehome, "{timeouts} timeouts");
+        hosts.way = |_, _| true;
+        talk(&mut hosts, secs(80.0));
+        let is_sack = |sent: &&(Time, usize, Packet)| matches!(&sent.2.chunks[..], [Chunk::Sack(_)]);
+        let last = hosts.sent.iter().rfind(is_sack).expect("there are SACKs");
+        assert_eq!(last.2.to, address(0, 0), "rehome: {rehome}");
+    }
+}
+
 /// One peer address, two local ones, and the first is cut off silently at 10 s. Path.Max.Retrans = 2: a message of 10 s times
 /// out at 11, 13 and 17 s. Inactive then, the path is asked from the second address, moves there, and delivers at once. When
 /// the first works again, the next heartbeat from there is answered, and the path returns to its link.
