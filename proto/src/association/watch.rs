@@ -88,7 +88,7 @@ impl Association {
     fn t3_expired(&mut self, id: PathId, now: Time) {
         let (sender, mut around, _) = self.sending(now);
         if sender.time_out(id, &mut around) == TimedOut::Error {
-            if self.config.mtu_discovery && self.paths.data_lost(id) {
+            if self.config.mtu_discovery && self.paths.data_lost(id, &self.config) {
                 self.request_heartbeat(id);
             }
             self.path_error(id, Unanswered::Data, now);

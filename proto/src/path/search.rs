@@ -83,20 +83,23 @@ impl Paths {
 
     /// T3-rtx expired. Returns whether the path should be probed with a small packet.
     //= rfc8899#section-4.3
-    pub(crate) fn data_lost(&mut self, id: PathId) -> bool {
+    pub(crate) fn data_lost(&mut self, id: PathId, config: &Config) -> bool {
         let mtu = &mut self.get_mut(id).mtu;
         mtu.timeouts += 1;
-        mtu.timeouts >= BLACK_HOLE && mtu.size > BASE
+        mtu.timeouts >= BLACK_HOLE && mtu.size > smallest_mtu(config)
     }
 
-    /// A small packet got through. If packets of data have not for [`BLACK_HOLE`] timeouts, they are too large.
+    /// A small packet got through. If packets of data have not for [`BLACK_HOLE`] timeouts, they are too large. A path that does not even
+    /// carry the size at which the search began gets the smallest.
     //= rfc8899#section-4.3
+    //= rfc8899#section-5.2
     pub(crate) fn small_came_through(&mut self, id: PathId, now: Time, config: &Config) {
         let path = self.get_mut(id);
         let lost = std::mem::take(&mut path.mtu.timeouts);
-        if lost >= BLACK_HOLE && path.mtu.size > BASE && config.mtu_discovery && path.own.mtu.is_none() {
+        let smaller = if path.mtu.size > BASE { BASE } else { smallest_mtu(config) };
+        if lost >= BLACK_HOLE && path.mtu.size > smaller && config.mtu_discovery && path.own.mtu.is_none() {
             path.mtu.beyond = path.mtu.size;
-            path.mtu.size = BASE.min(config.mtu);
+            path.mtu.size = smaller;
             path.mtu.next(config.mtu);
             path.wait_for_search(now);
             self.may_probe();

@@ -113,6 +113,24 @@ fn a_black_hole() {
     assert!(data[..data.len() - 1].iter().all(|sent| !sent.2.oversize));
 }
 
+/// The path carries packets of 900 bytes, less than the search began with: chunks become as small as they can be, and the search goes
+/// on from there. 864 is half-way from 528 to 1200.
+//= rfc8899#section-4.3
+//= rfc8899#section-5.2
+#[test]
+fn a_black_hole_for_the_size_at_which_the_search_begins() {
+    let mut bench = Bench::new(searching(), 1);
+    bench.send(1, 1152);
+    bench.until(at_ms(3000));
+    probes(&mut bench);
+    let (at, _, info) = bench.heartbeats().pop().expect("it asks");
+    assert_eq!(at, at_ms(3000));
+    bench.hear(Chunk::HeartbeatAck(Heartbeat::new(info)));
+    assert_eq!((bench.view(0).pmdcs, bench.view(0).state), (496, PathState::Active));
+    assert_eq!(answer(&mut bench, 900), Some((3000, 864)), "and the search begins, below what is lost");
+    assert_eq!(bench.view(0).pmdcs, 832);
+}
+
 /// A path that is dead is no black hole: nobody answers, and its size stays.
 #[test]
 fn a_dead_path_keeps_its_size() {
@@ -232,15 +250,16 @@ fn a_fixed_size_is_bounded_by_the_associations() {
     }
 }
 
-/// Data is lost for good on a path of the smallest size, or of one that was never searched for: packets are not
+/// Data is lost for good on a path of the smallest size, or of one that is not searched for: packets are not
 /// too large there, and nothing is asked or changed.
 //= rfc8899#section-4.3
 #[test]
 fn no_black_hole_where_nothing_can_be_smaller() {
     let fixed = era("rfc9260").with(|parameters| parameters.heartbeat_interval = None);
-    for (config, pmdcs) in [(searching(), 1168), (fixed, 1468)] {
+    let smallest = searching().with(|parameters| parameters.mtu = 528);
+    for (config, pmdcs) in [(smallest, 496), (fixed, 1468)] {
         let mut bench = Bench::new(config, 1);
-        bench.send(1, 1152);
+        bench.send(1, 480);
         bench.until(at_ms(3000));
         assert_eq!(bench.timeouts().len(), 2);
         assert_eq!(bench.heartbeats(), []);
