@@ -13,6 +13,7 @@ mod catalogue;
 mod diff;
 mod explain;
 mod flat;
+mod kind;
 mod lab;
 #[cfg(not(target_os = "linux"))]
 mod linux_only;

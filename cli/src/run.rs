@@ -12,6 +12,7 @@ use anabranch_sim::capture::Snap;
 use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::{Document, read_text};
 
+use crate::kind::Kind;
 use crate::msc::Between;
 use crate::output::{fail, note, print, print_json, refuse, refuse_scenario, warn};
 use crate::place::{Places, is_there, keep, unread};
@@ -269,10 +270,8 @@ pub(crate) fn edited<'a>(
     let text = read_text(file).map_err(|error| refuse(unread(file, &error)))?;
     let name = file.file_stem().map_or_else(|| shown.clone(), |stem| stem.to_string_lossy().into_owned());
     let mut document = Document::parse(&shown, &text).map_err(|error| refuse_scenario(&error))?;
-    if document.get("scenario").is_some() {
-        return Err(refuse(format!(
-            "{shown}: this is the file of a sweep; `anabranch sweep {shown} --out DIR` runs it"
-        )));
+    if let Some(other) = Kind::of(&document).filter(|kind| *kind != Kind::Scenario) {
+        return Err(refuse(other.told(&shown)));
     }
     for assignment in set {
         document.set("--set", assignment).map_err(|error| refuse_scenario(&error))?;

@@ -10,6 +10,7 @@ use anabranch_lab::sweep::{self, CellSummary, Executed, Shard, Sweep, SweepError
 use anabranch_sim::scenario::{Document, read_text};
 use comfy_table::Table;
 
+use crate::kind::Kind;
 use crate::output::{fail, note, print, print_json, refuse, refuse_scenario};
 use crate::place::{Places, keep, write_whole};
 use crate::progress::Count;
@@ -72,13 +73,7 @@ ended by SIGTERM, 1 anything else.";
 pub(crate) fn sweep(arguments: &Arguments) -> u8 {
     let sweep = match Sweep::open(&arguments.file) {
         Ok(sweep) => sweep.shard(arguments.shard),
-        Err(SweepError::Text(_)) if is_scenario(&arguments.file) => {
-            let file = arguments.file.display();
-            return refuse(format!(
-                "{file}: this is a scenario; `anabranch run {file}` runs it, and docs/sweeps.md says what a sweep needs"
-            ));
-        }
-        Err(error) => return tell(&error),
+        Err(error) => return refuse_sweep(&arguments.file, &error),
     };
     if let Err(status) = check_outputs(arguments, &sweep) {
         return status;
@@ -113,11 +108,17 @@ pub(crate) fn sweep(arguments: &Arguments) -> u8 {
     }
 }
 
-/// Whether the file describes a network instead of a sweep.
-fn is_scenario(file: &Path) -> bool {
+/// Says what is wrong with the file, or what it is instead of a sweep.
+fn refuse_sweep(file: &Path, error: &SweepError) -> u8 {
     let text = read_text(file).unwrap_or_default();
-    let document = Document::parse("", &text);
-    document.is_ok_and(|document| ["link", "channel"].iter().any(|key| document.get(key).is_some()))
+    let kind = Document::parse("", &text).ok().and_then(|document| Kind::of(&document));
+    match kind.filter(|kind| *kind != Kind::Sweep && matches!(error, SweepError::Text(_))) {
+        Some(other) => refuse(format!(
+            "{}, and docs/sweeps.md says what a sweep needs",
+            other.told(&file.display().to_string())
+        )),
+        None => tell(error),
+    }
 }
 
 fn check_outputs(arguments: &Arguments, sweep: &Sweep) -> Result<(), u8> {

@@ -526,16 +526,25 @@ fn the_example_runs() {
     assert!(table.contains("goodput") && table.contains('±'), "{table}");
 }
 
-/// A sweep given to `run`, and a scenario given to `sweep`, are told what they are.
+/// A file that is given to the wrong command is told what it is, and which command takes it.
 #[test]
-fn a_sweep_is_no_scenario() {
+fn a_file_for_another_command_is_told_which_takes_it() {
     let place = place();
     let path = |name: &str| place.path().join(name).display().to_string();
     let (sweep, scenario, out) = (path("sweep.toml"), path("scenario.toml"), path("out"));
+    let asked = |name: &str| format!("{}/../scenarios/advice/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    let (failover, pair) = (asked("signalling"), asked("pair"));
     for (arguments, part) in [
         (&["run", &sweep][..], "this is the file of a sweep; `anabranch sweep"),
         (&["diff", &sweep], "this is the file of a sweep"),
         (&["sweep", &scenario, "--out", &out], "this is a scenario; `anabranch run"),
+        (&["run", &failover], "this asks for a failover; `anabranch advise failover"),
+        (&["run", &pair], "this asks for a policy; `anabranch advise policy"),
+        (&["sweep", &pair, "--out", &out], "this asks for a policy; `anabranch advise policy"),
+        (&["advise", "failover", &pair], "this asks for a policy; `anabranch advise policy"),
+        (&["advise", "policy", &failover], "this asks for a failover; `anabranch advise failover"),
+        (&["advise", "failover", &scenario], "this is a scenario; `anabranch run"),
+        (&["advise", "policy", &sweep], "this is the file of a sweep; `anabranch sweep"),
     ] {
         let output = anabranch(arguments);
         assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));

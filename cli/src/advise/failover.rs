@@ -7,6 +7,7 @@ use comfy_table::Table;
 use serde_json::{Value, json};
 
 use super::{random, read, seconds, watched};
+use crate::kind::Kind;
 use crate::output::{print, print_json};
 use crate::runtime::Stop;
 use crate::{DONE, FAILED, table};
@@ -75,7 +76,7 @@ pub(super) fn answer(asked: &Arguments) -> u8 {
         );
     }
     let Some(file) = &asked.file else { return FAILED };
-    let task = match read(file, Task::read) {
+    let task = match read(file, Kind::Failover, Task::read) {
         Ok(task) => task,
         Err(status) => return status,
     };

@@ -12,8 +12,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anabranch_lab::advice::Watch;
-use anabranch_sim::scenario::{ScenarioError, read_text};
+use anabranch_sim::scenario::{Document, ScenarioError, read_text};
 
+use crate::kind::Kind;
 use crate::output::{refuse, refuse_scenario};
 use crate::place::unread;
 use crate::progress::Count;
@@ -41,11 +42,17 @@ pub(crate) fn advise(arguments: &Arguments) -> u8 {
     }
 }
 
-/// The question in a file, or the exit status of what is wrong with it.
-fn read<T>(file: &Path, read: impl Fn(&str, &str) -> Result<T, ScenarioError>) -> Result<T, u8> {
+/// The question in a file of this kind, or the exit status of what is wrong with it.
+fn read<T>(file: &Path, kind: Kind, read: impl Fn(&str, &str) -> Result<T, ScenarioError>) -> Result<T, u8> {
     let name = file.display().to_string();
     let text = read_text(file).map_err(|error| refuse(unread(file, &error)))?;
-    read(&name, &text).map_err(|error| refuse_scenario(&error))
+    read(&name, &text).map_err(|error| {
+        let found = Document::parse(&name, &text).ok().and_then(|document| Kind::of(&document));
+        match found.filter(|found| *found != kind) {
+            Some(other) => refuse(other.told(&name)),
+            None => refuse_scenario(&error),
+        }
+    })
 }
 
 /// The longest time that `--seconds` takes: a day.

@@ -9,6 +9,7 @@ use comfy_table::Table;
 use serde_json::{Value, json};
 
 use super::{read, seconds, watched};
+use crate::kind::Kind;
 use crate::output::{fail, print, print_json};
 use crate::place::{Places, keep, write_whole};
 use crate::runtime::Stop;
@@ -55,7 +56,7 @@ Ctrl-C or SIGTERM ends the comparison with what is known by then.
 Exit status: 0 there is advice, 1 no transfer was complete, 2 the input was wrong.";
 
 pub(super) fn answer(asked: &Arguments) -> u8 {
-    let task = match read(&asked.file, PairTask::read) {
+    let task = match read(&asked.file, Kind::Policy, PairTask::read) {
         Ok(task) => task,
         Err(status) => return status,
     };
