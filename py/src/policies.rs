@@ -11,7 +11,7 @@ use anabranch_proto::policy::{
     Why,
 };
 use anabranch_proto::{Config, Duration, Policies};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
@@ -272,6 +272,18 @@ fn choice(answer: &Bound<'_, PyAny>, paths: &[PathView]) -> PyResult<Choice> {
     }
 }
 
+/// The attribute `name` of a window. A number that is none (NaN) or negative would stop the flow without a word.
+fn bytes(name: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    match value.extract::<f64>() {
+        Ok(bytes) if bytes >= 0.0 => Ok(bytes as u64),
+        Ok(bytes) => Err(PyValueError::new_err(format!("`{name}` is {bytes}: expected bytes, zero or more"))),
+        Err(_) => {
+            let kind = value.get_type().name()?;
+            Err(PyTypeError::new_err(format!("`{name}` is a number of bytes, and was given as {kind}")))
+        }
+    }
+}
+
 /// A window that is a Python object. Its numbers are read once after each call, not at each question.
 #[derive(Debug)]
 struct PythonWindow {
@@ -290,10 +302,9 @@ impl PythonWindow {
     /// Reads the attributes `window` and `ssthresh`, in bytes.
     fn read(&mut self, py: Python<'_>) -> PyResult<()> {
         let window = self.window.bind(py);
-        let bytes = |value: Bound<'_, PyAny>| value.extract::<f64>().map(|bytes| bytes.max(0.0) as u64);
-        self.bytes = bytes(window.getattr(intern!(py, "window"))?)?;
+        self.bytes = bytes("window", &window.getattr(intern!(py, "window"))?)?;
         self.ssthresh = match window.getattr_opt(intern!(py, "ssthresh"))? {
-            Some(ssthresh) if !ssthresh.is_none() => bytes(ssthresh)?,
+            Some(ssthresh) if !ssthresh.is_none() => bytes("ssthresh", &ssthresh)?,
             _ => u64::MAX,
         };
         Ok(())

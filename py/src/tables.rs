@@ -41,7 +41,10 @@ impl Table {
 
     /// The values of column `name`.
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
-        let column = self.batch.column_by_name(name).ok_or_else(|| PyKeyError::new_err(name.to_owned()))?;
+        let column = self.batch.column_by_name(name).ok_or_else(|| {
+            let known = self.columns().join(", ");
+            PyKeyError::new_err(format!("{name}: there is no such column; there are: {known}"))
+        })?;
         list(py, column, column.len())
     }
 

@@ -57,6 +57,26 @@ def test_faults_of_a_policy_are_exceptions() -> None:
         anabranch.run(LOSSY + '[flow.sctp]\nnew = { name = "mine", far = 1 }\n', policies={"mine": Same})
 
 
+@pytest.mark.parametrize(
+    ("attribute", "value", "error", "says"),
+    [
+        ("window", float("nan"), ValueError, "`window` is NaN: expected bytes"),
+        ("window", -5, ValueError, "`window` is -5: expected bytes"),
+        ("window", "4 kB", TypeError, "`window` is a number of bytes, and was given as str"),
+        ("ssthresh", float("nan"), ValueError, "`ssthresh` is NaN"),
+    ],
+)
+def test_a_window_that_is_no_number_of_bytes_is_refused(attribute, value, error, says) -> None:
+    """With such a window nothing is sent, and a run without `stop` never ends."""
+
+    class Odd(Fixed):
+        def acked(self, acked, all):
+            setattr(self, attribute, value)
+
+    with pytest.raises(error, match=says):
+        anabranch.run(SCENARIO, set={"flow.upload.sctp.window": "odd", "stop": "10 s"}, policies={"odd": Odd})
+
+
 class Alternating:
     """New data takes one path after the other."""
 

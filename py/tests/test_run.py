@@ -45,6 +45,13 @@ def test_entries_are_those_of_json() -> None:
         assert repr(json.loads(result.to_json())) == repr(result.to_dict())
 
 
+def test_a_column_or_edit_that_is_none_is_refused_in_words() -> None:
+    with pytest.raises(KeyError, match="packet: there is no such column; there are: name, .*packets"):
+        anabranch.run(SCENARIO).flows["packet"]
+    with pytest.raises(TypeError, match="`set` is a dict"):
+        anabranch.run(SCENARIO, set=["era=rfc4960"])  # type: ignore[arg-type]
+
+
 def test_columns_stand_in_the_order_of_json() -> None:
     def names(entries: dict, prefix: str = "") -> list[str]:
         inner = [names(v, f"{prefix}{k}.") if isinstance(v, dict) else [f"{prefix}{k}"] for k, v in entries.items()]

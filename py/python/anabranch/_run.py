@@ -48,7 +48,7 @@ def loopback(
     """Send `size` bytes in real time over UDP between two endpoints of this process, on two paths of the loopback interface.
 
     The endpoints are those of `anabranch send` and `serve`. `policies` are classes of your own; `new`, `retransmit` and `window` name
-    what the sender uses, as in a scenario. Returns the bytes that were acknowledged on each path.
+    what the sender uses, as in a scenario. Returns the bytes that were acknowledged on each path, those of chunk headers included.
 
     Raises TimeoutError after `within` seconds, and NotImplementedError on systems other than Linux. An exception in a policy ends the transfer.
     """

@@ -32,6 +32,8 @@ def read(source: Source, called: str) -> tuple[str, str]:
 
 def edits(set: Mapping[str, Any] | None) -> list[str]:
     """Edits of a scenario, each `KEY=VALUE` as `--set` takes them."""
+    if set is not None and not isinstance(set, Mapping):
+        raise TypeError(f"`set` is a dict of keys and values, such as {{'era': 'rfc4960'}}, not {type(set).__name__}")
     return [f"{key}={literal(key, value)}" for key, value in (set or {}).items()]
 
 
