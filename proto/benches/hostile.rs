@@ -1,8 +1,9 @@
 //! What a hostile peer's bytes cost the receiver, beside full packets in order.
 //!
-//! `cargo bench -p anabranch-proto --bench hostile` prints, for the worst known input of each kind, CPU milliseconds a megabyte on the wire
-//! (Ethernet frames with UDP packets, preamble and gap between frames included), and how many times that of full packets in order this is. Decoding, the checksum, all that the
-//! endpoint does, the encoding of its answers and the reading of messages are counted. An argument selects the kinds whose names contain it.
+//! `cargo bench -p anabranch-proto --bench hostile` prints, for the worst known input of each kind, CPU milliseconds a
+//! megabyte on the wire (Ethernet frames with UDP packets, preamble and gap between frames included), and how many
+//! times that of full packets in order this is. Decoding, the checksum, all that the endpoint does, the encoding of its
+//! answers and the reading of messages are counted. An argument selects the kinds whose names contain it.
 
 mod cpu;
 
@@ -20,8 +21,8 @@ use anabranch_proto::{
 use bytes::{Bytes, BytesMut};
 use cpu::Cpu;
 
-/// What a frame on the wire has beside the SCTP packet: preamble, Ethernet header, checksum and gap 38, IPv4 20, UDP 8; and its
-/// least length.
+/// What a frame on the wire has beside the SCTP packet: preamble, Ethernet header, checksum and gap 38, IPv4 20, UDP 8;
+/// and its least length.
 const FRAME: usize = 66;
 const SMALLEST_FRAME: usize = 84;
 /// Bytes of an SCTP packet at most.
@@ -62,6 +63,11 @@ const TINY: u32 = (PACKET as u32 - 12) / 20;
 const TINY_INTERLEAVED: u32 = (PACKET as u32 - 12) / 24;
 
 fn kinds() -> Vec<Kind> {
+    [of_data(), of_control()].into_iter().flatten().collect()
+}
+
+/// What is done with user data.
+fn of_data() -> Vec<Kind> {
     let middle = "U";
     vec![
         kind("full packets in order", |n| vec![data(1 + n, n, "BE", 1444)]),
@@ -100,6 +106,12 @@ fn kinds() -> Vec<Kind> {
         kind("DATA on streams that are not there", |n| {
             tiny(n, |k| on_stream(data(1 + k, 0, "BE", 1), 60_000))
         }),
+    ]
+}
+
+/// What is done with control chunks, and packets that belong to no association.
+fn of_control() -> Vec<Kind> {
+    vec![
         kind("FORWARD TSN, every stream", |n| {
             let skipped = (0..360).map(|stream| (stream, Ssn(n as u16))).collect();
             vec![Chunk::ForwardTsn(ForwardTsn { cumulative: Tsn(1 + n), skipped })]
@@ -203,7 +215,8 @@ fn in_stream(chunk: Chunk) -> Chunk {
     Chunk::Data(Data { stream: (place % 2) as u16, ssn: Ssn((place / 2) as u16), ..data })
 }
 
-/// Of every `count` messages the SSNs go by steps, modulo the count, while the TSNs go up; the first is the last to come.
+/// Of every `count` messages the SSNs go by steps, modulo the count, while the TSNs go up; the first is the last to
+/// come.
 fn shuffled(k: u32, count: u32, step: u32) -> Chunk {
     data(1 + k, k - k % count + (k % count + 1) * step % count, "BE", 1)
 }
