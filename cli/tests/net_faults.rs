@@ -78,6 +78,29 @@ fn a_second_signal_ends_all_associations() {
     signal(&listener.process, "-CONT");
 }
 
+/// Nobody reads the output of a listener, and the pipe is full. It serves on, and ends when it is told.
+#[test]
+fn a_listener_does_not_wait_for_its_reader() {
+    let mut listener = Listener::new(&[]);
+    let pipe = format!("/proc/{}/fd/1", listener.process.id());
+    let mut pipe = fs::File::options().write(true).open(pipe).expect("its standard output");
+    // This ends when the reader is gone.
+    std::thread::spawn(move || while pipe.write_all(&[b'\n'; 4096]).is_ok() {});
+    for _ in 0..3 {
+        let perf = listener.client("perf", &["--seconds", "0.1", "--timeout", "5 s"]);
+        let perf = { perf }.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it runs");
+        let output = ends_within(perf, 30);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    }
+    signal(&listener.process, "-TERM");
+    let begun = Instant::now();
+    while listener.process.try_wait().expect("it can be asked").is_none() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "it does not end");
+        sleep(Duration::from_millis(20));
+    }
+    assert_eq!(listener.process.wait().expect("it has ended").code(), Some(143));
+}
+
 /// What ends before there is an endpoint leaves no recording and no empty trace, and says only its reason.
 #[test]
 fn what_never_began_leaves_nothing() {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::paths;
+use super::pen::Pen;
 use crate::DONE;
 use crate::output::{log, print, print_json_line};
 
@@ -22,18 +23,21 @@ pub(crate) enum Format {
 }
 
 /// The destinations of log and events.
-#[derive(Copy, Clone)]
+#[derive(Clone)]
 pub(super) struct Journal {
     format: Format,
     /// With events: events on standard output, the log on standard error. Otherwise the log on standard output.
     events: bool,
+    output: Pen,
+    log: Pen,
 }
 
 impl Journal {
     /// Writes the log in this form from now on.
     pub(super) fn begin(format: Format, events: bool) -> Journal {
-        let journal = Journal { format, events };
-        let lines = tracing_subscriber::fmt().with_writer(journal).with_ansi(false).with_target(false);
+        let journal = Journal { format, events, output: Pen::new(), log: Pen::new() };
+        let lines =
+            tracing_subscriber::fmt().with_writer(journal.clone()).with_ansi(false).with_target(false);
         // A second journal in the same process keeps the format of the first.
         let _ = match format {
             Format::Text => tracing::subscriber::set_global_default(lines.finish()),
@@ -46,7 +50,7 @@ impl Journal {
     }
 
     /// Reports the listening addresses. Returns false if nobody reads the output.
-    pub(super) fn listening(self, place: SocketAddr, device: &Device) -> bool {
+    pub(super) fn listening(&self, place: SocketAddr, device: &Device) -> bool {
         let (name, refused) = match device {
             Device::Any => (None, None),
             Device::Bound(name) => (Some(name), None),
@@ -55,7 +59,7 @@ impl Journal {
         let place = paths::place(Address { ip: place.ip(), udp: place.port() });
         if self.events {
             let event = json!({ "address": place, "device": name, "device_refused": refused });
-            return self.event("listening", event);
+            return print_json_line(&named("listening", event)) == DONE;
         }
         let line = match (name, refused) {
             (None, _) => format!("listening at {place}"),
@@ -71,24 +75,33 @@ impl Journal {
         }
     }
 
-    /// Prints an event, if events are on, with its name and the time in seconds since 1970. Returns false if nobody
-    /// reads the output.
-    pub(super) fn event(self, name: &str, mut event: Value) -> bool {
-        if !self.events {
-            return true;
+    /// Prints an event, if events are on, with its name and the time in seconds since 1970.
+    pub(super) fn event(&self, name: &str, event: Value) {
+        if self.events {
+            let event = named(name, event);
+            self.output.write(move || drop(print_json_line(&event)));
         }
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        event["event"] = name.into();
-        event["time"] = since.as_secs_f64().into();
-        print_json_line(&event) == DONE
     }
+
+    /// Waits a moment until everything is written.
+    pub(super) fn finish(&self) {
+        self.output.finish();
+        self.log.finish();
+    }
+}
+
+fn named(name: &str, mut event: Value) -> Value {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    event["event"] = name.into();
+    event["time"] = since.as_secs_f64().into();
+    event
 }
 
 impl MakeWriter<'_> for Journal {
     type Writer = Line;
 
     fn make_writer(&self) -> Line {
-        Line { journal: *self, bytes: Vec::new() }
+        Line { journal: self.clone(), bytes: Vec::new() }
     }
 }
 
@@ -111,7 +124,8 @@ impl io::Write for Line {
 
 impl Drop for Line {
     fn drop(&mut self) {
-        let line = String::from_utf8_lossy(&self.bytes);
-        log(line.trim_end_matches('\n'), self.journal.format == Format::Json, self.journal.events);
+        let line = String::from_utf8_lossy(&self.bytes).trim_end_matches('\n').to_owned();
+        let (json, events) = (self.journal.format == Format::Json, self.journal.events);
+        self.journal.log.write(move || log(&line, json, events));
     }
 }

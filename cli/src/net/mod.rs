@@ -5,6 +5,7 @@
 mod live;
 mod log;
 mod paths;
+mod pen;
 pub(crate) mod perf;
 mod perf_report;
 mod places;

@@ -99,7 +99,9 @@ pub(crate) fn serve(arguments: &Arguments) -> u8 {
         let status = match bound {
             Ok(endpoint) => {
                 let journal = Journal::begin(arguments.log, arguments.json);
-                accept(endpoint, inbox, journal, interrupts).await
+                let status = accept(endpoint, inbox, &journal, interrupts).await;
+                journal.finish();
+                status
             }
             Err(error) => refuse_bind("--listen", &arguments.transport, &error),
         };
@@ -166,7 +168,7 @@ fn limits(arguments: &Arguments) -> Result<(u64, u64), u8> {
 async fn accept(
     endpoint: Endpoint,
     inbox: Option<Inbox>,
-    journal: Journal,
+    journal: &Journal,
     interrupts: &mut Interrupts,
 ) -> u8 {
     for (place, device) in endpoint.local() {
@@ -180,7 +182,7 @@ async fn accept(
         tokio::select! {
             Some(association) = endpoint.accept() => {
                 let id: u64 = ids.next().unwrap_or_default();
-                let client = Client { id, association: Arc::new(association), journal };
+                let client = Client { id, association: Arc::new(association), journal: journal.clone() };
                 clients.spawn(client.serve(inbox.clone(), stopping.clone()));
             }
             Some(_) = clients.join_next(), if !clients.is_empty() => {}
