@@ -20,6 +20,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let mut now = Time::ZERO;
     let association = client.connect(now, 5000, &[address(2)])?;
+    // The message waits until the association is up.
+    client.send(now, association, Message { payload: b"hello".as_slice().into(), ..Message::default() })?;
     let mut under_way: VecDeque<(Time, Box<Packet>)> = VecDeque::new();
     let mut answered = false;
     while !answered {
@@ -28,19 +30,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         for endpoint in [&mut client, &mut server] {
             for (id, event) in drain(endpoint, now, &mut under_way, &mut next) {
                 println!("{:8.3} s: {event:?}", now.as_nanos() as f64 * 1e-9);
-                match event {
-                    Event::Up if id == association => {}
-                    Event::Readable => answered |= read(endpoint, now, id),
-                    _ => {}
+                if event == Event::Readable {
+                    answered |= read(endpoint, now, id);
                 }
             }
-        }
-        // The first message leaves as soon as the association takes it.
-        let hello = Message { payload: b"hello".as_slice().into(), ..Message::default() };
-        if client.statistics(now, association).acknowledged == 0
-            && client.paths(association)[0].srtt.is_none()
-        {
-            let _ = client.send(now, association, hello);
         }
         // Time goes on to whatever happens next.
         next.extend(under_way.front().map(|(at, _)| *at));
