@@ -79,7 +79,9 @@ impl Journal {
     pub(super) fn event(&self, name: &str, event: Value) {
         if self.events {
             let event = named(name, event);
-            self.output.write(move || drop(print_json_line(&event)));
+            self.output.write(move || {
+                let _ = print_json_line(&event);
+            });
         }
     }
 

@@ -3,9 +3,6 @@
 
 use anabranch_proto::{Config, Mechanisms, Rules};
 
-/// The eras, whose numbers are tried.
-const ERAS: [&str; 4] = ["rfc2960", "rfc4960", "rfc9260", "ns2"];
-
 /// The key that names an era.
 pub(super) const ERA: &str = "era";
 /// The era of `[flow.sctp]` if none is named.
@@ -53,8 +50,7 @@ pub(super) fn candidates(config: &Config, settings: &[String]) -> Vec<Candidate>
         push(&mut all, key, config.rules.get(key), values.iter().copied(), meaning(Rules::DOCS, key));
     }
     for key in Rules::NUMBERS {
-        let values: Vec<String> =
-            ERAS.iter().filter_map(|era| Rules::era(era)).filter_map(|rules| rules.get(key)).collect();
+        let values: Vec<String> = Rules::ERAS.iter().filter_map(|(_, rules)| rules.get(key)).collect();
         push(
             &mut all,
             key,
@@ -77,7 +73,13 @@ pub(super) fn candidates(config: &Config, settings: &[String]) -> Vec<Candidate>
     }
     let era = settings.iter().rev().find_map(|setting| setting.strip_prefix("era="));
     let meaning = "The edition of the standard, with the defaults of all rules and parameters.".to_owned();
-    push(&mut all, ERA, Some(era.unwrap_or(DEFAULT_ERA).to_owned()), ERAS.into_iter(), meaning);
+    push(
+        &mut all,
+        ERA,
+        Some(era.unwrap_or(DEFAULT_ERA).to_owned()),
+        Rules::ERAS.iter().map(|(era, _)| *era),
+        meaning,
+    );
     all
 }
 
