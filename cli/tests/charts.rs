@@ -74,6 +74,8 @@ const CLICKED: &str = "
     const expected = [(runs[0] + runs[1]) / 2, runs[1], (runs[1] + runs[2]) / 2];
     for (const [i, value] of [box.q1, box.med, box.q3].entries())
         if (Math.abs(value - expected[i]) > 1e-9 * value) throw new Error(`quartile ${i}: ${value}, not ${expected[i]}`);
+    const places = new Set(chart.calcdata.map(([box]) => box.pos));
+    if (places.size !== chart.data.length) throw new Error(`${places.size} places for ${chart.data.length} boxes`);
     const area = chart.querySelector('.nsewdrag');
     const point = chart.querySelector('.boxlayer .point').getBoundingClientRect();
     const [clientX, clientY] = [point.x + point.width / 2, point.y + point.height / 2];

@@ -178,11 +178,12 @@ pub(super) fn dashes(
 pub(super) const NAMES: usize = 100;
 const LETTERS: usize = 100;
 
-/// The width of a legend with these names, and the height of a picture in which it has room.
+/// The width of a legend with these names, a margin if there are none, and the height of a picture in which it has room.
 pub(super) fn legend_size<'n>(names: impl Iterator<Item = &'n str>) -> [u32; 2] {
     let lengths: Vec<usize> = names.take(NAMES + 1).map(|name| name.chars().count().min(LETTERS)).collect();
     let longest = lengths.iter().copied().max().unwrap_or(0) as u32;
-    [(40 + 8 * longest).max(230), 70 + 20 * lengths.len() as u32]
+    let width = if lengths.is_empty() { 12 } else { (40 + 8 * longest).max(230) };
+    [width, 70 + 20 * lengths.len() as u32]
 }
 
 /// The beginning of a name that is too long.

@@ -188,10 +188,12 @@ fn boxes(sweep: &Sweep, executed: &Executed, measure: usize) -> Value {
         let commands: Vec<_> = shown.iter().map(|(n, _)| sweep.command(cell, sweep.seed(*n))).collect();
         let mut sorted: Vec<f64> = shown.iter().map(|(_, value)| *value).collect();
         sorted.sort_by(f64::total_cmp);
-        // plotly.js interpolates quartiles otherwise. Given ones are lists: one value for each box of a trace.
+        // plotly.js interpolates quartiles otherwise. Given ones are lists: one value for each box of a trace, at the places in `x`.
         let [q1, median, q3] = [0.25, 0.5, 0.75].map(|share| quantile(&sorted, share).map(|value| [value]));
+        let name = text(&label(sweep, cell));
         json!({
-            "type": "box", "name": text(&label(sweep, cell)), "y": [y], "q1": q1, "median": median, "q3": q3, "boxpoints": "all", "jitter": 0.5, "pointpos": 0,
+            "type": "box", "name": name, "x": [name], "y": [y], "q1": q1, "median": median, "q3": q3,
+            "boxpoints": "all", "jitter": 0.5, "pointpos": 0,
             "marker": { "size": 4, "color": COLORS[cell % COLORS.len()] }, "customdata": [commands], "showlegend": false,
         })
     };
