@@ -293,7 +293,7 @@ impl Association {
     }
 
     pub(crate) fn set_state(&mut self, path: PathId, state: PathState) {
-        self.paths.view_mut(path).state = state;
+        self.paths.set_state(path, state);
         self.sender.uncouple();
         self.events.push_back(Event::Path(path, state));
     }

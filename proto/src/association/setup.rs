@@ -350,7 +350,7 @@ impl Association {
         self.reserve_for_extensions();
         self.errors = 0;
         if self.paths.view(path).state == PathState::Unconfirmed {
-            self.paths.view_mut(path).state = PathState::Active;
+            self.paths.set_state(path, PathState::Active);
             self.paths.search_mtu(path, &self.config);
         }
         for id in self.paths.ids() {
@@ -393,7 +393,7 @@ impl Association {
         }
         self.sender.close_until_confirmed();
         for id in self.paths.ids() {
-            self.paths.view_mut(id).state = PathState::Unconfirmed;
+            self.paths.set_state(id, PathState::Unconfirmed);
             self.paths.ask(id);
         }
     }

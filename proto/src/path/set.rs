@@ -244,8 +244,8 @@ impl Paths {
             estimates: self.needs.estimators(),
             ..PathView::unused(id, (local, remote), now, config.rto_initial)
         };
-        self.smallest_pmdcs = self.smallest_pmdcs.min(view.pmdcs);
         self.put(view, path);
+        self.renew_smallest_pmdcs();
         id
     }
 
@@ -320,11 +320,21 @@ impl Paths {
         self.ids().for_each(|id| self.begin_congestion(id, config, window));
     }
 
-    /// Computes again the smallest limit of the paths that were not removed. Without such a path, it keeps its value.
+    /// Computes again the smallest limit of the confirmed paths: an unconfirmed one carries no data, and its MTU is not searched for. Until a
+    /// path is confirmed, all count that were not removed. Without such a path, it keeps its value.
     //= rfc9260#section-7.3
     pub(super) fn renew_smallest_pmdcs(&mut self) {
-        let live = self.views.iter().filter(|view| view.state != PathState::Removed);
-        self.smallest_pmdcs = live.map(|view| view.pmdcs).min().unwrap_or(self.smallest_pmdcs);
+        let least = |counts: fn(&PathView) -> bool| {
+            self.views.iter().filter(|view| counts(view)).map(|view| view.pmdcs).min()
+        };
+        let least = least(PathView::confirmed).or_else(|| least(|view| view.state != PathState::Removed));
+        self.smallest_pmdcs = least.unwrap_or(self.smallest_pmdcs);
+    }
+
+    /// Changes the state of a path.
+    pub(crate) fn set_state(&mut self, id: PathId, state: PathState) {
+        self.view_mut(id).state = state;
+        self.renew_smallest_pmdcs();
     }
 
     /// Allows or forbids paths from this local address to send. Returns whether this is a change.

@@ -220,6 +220,22 @@ fn message(size: usize) -> Message {
     Message { payload: vec![0; size].into(), ..Message::default() }
 }
 
+/// A path on which nobody has answered yet carries no data, and limits no chunk. As soon as it is confirmed, it does, until its MTU is found.
+//= rfc9260#section-7.3
+#[test]
+fn an_unconfirmed_path_limits_no_chunk() {
+    let mut bench = Bench::new(searching().with(|parameters| parameters.heartbeat_max_burst = u32::MAX), 2);
+    let point = |bench: &Bench| bench.end.status(bench.id).expect("it is up").fragmentation_point;
+    assert_eq!(point(&bench), 1152);
+    answer(&mut bench, 1500);
+    assert_eq!((bench.view(1).state, bench.view(1).pmdcs), (PathState::Unconfirmed, 1168));
+    assert_eq!(point(&bench), 1452);
+    bench.answer_heartbeats(|_| true);
+    assert_eq!(point(&bench), 1152);
+    answer(&mut bench, 1500);
+    assert_eq!(point(&bench), 1452);
+}
+
 /// The first path's packets have a size that the user has fixed: nothing is searched there, also when it has been
 /// verified since; the second is searched like any other.
 //= rfc8899#section-5.2
