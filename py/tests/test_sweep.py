@@ -103,6 +103,11 @@ def test_the_command_says_what_is_wrong_in_a_line(place: Path) -> None:
         status, said = message("--out", "out", option, wrong)
         assert status == 2 and f"argument {option}: `{wrong}` is" in said, said
     assert not (place / "out").exists()
+    # Every error begins as those of the program `anabranch` do.
+    (place / "full").mkdir()
+    (place / "full/other").write_text("")
+    for out in ("file/below", "file", "full"):
+        assert message("--out", out)[1].startswith("error: "), out
     hidden = place / "hidden"
     hidden.mkdir()
     (hidden / "distributed.py").write_text("raise ModuleNotFoundError(\"No module named 'distributed'\", name='distributed')\n")

@@ -108,11 +108,14 @@ def main(given: list[str] | None = None) -> int:
             task_seconds=asked.task_seconds,
             progress=False if asked.no_progress else None,
         )
-    except (anabranch.ScenarioError, FileNotFoundError, ValueError) as error:
+    except anabranch.ScenarioError as error:
         print(error, file=sys.stderr)
         return 2
+    except (FileNotFoundError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     except ImportError as error:
-        print(f"--dask needs the package `{error.name or error}`: pip install distributed pyarrow", file=sys.stderr)
+        print(f"error: --dask needs the package `{error.name or error}`: pip install distributed pyarrow", file=sys.stderr)
         return 2
     except (OSError, RuntimeError) as error:
         print(f"error: {error}", file=sys.stderr)
