@@ -1,5 +1,5 @@
-//! The kernel's TCP over the loopback interface, for `bench/net`: one thread writes messages of 8 KB, another reads them. Prints the CPU
-//! seconds of both for a gigabyte.
+//! The kernel's TCP over the loopback interface, for `bench/net`: one thread writes messages of 8 KB, another reads
+//! them. Prints the CPU seconds of both for a gigabyte.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -18,8 +18,8 @@ use crate::{DONE, FAILED};
 /// The options of the comparison.
 #[derive(clap::Args)]
 pub(crate) struct Asked {
-    /// Compare one end of the first association with our endpoint that has these settings: era=ERA, or a key of [flow.sctp]
-    /// (`anabranch keys`)
+    /// Compare one end of the first association with our endpoint that has these settings: era=ERA, or a key of
+    /// [flow.sctp] (`anabranch keys`)
     #[arg(long, value_name = "KEY=VALUE")]
     against: Vec<String>,
     /// The end that our endpoint plays, by one of its addresses [default: the end that sent the INIT]

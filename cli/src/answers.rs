@@ -1,5 +1,5 @@
-//! Tables below the results: how flows reacted when a link went down, and how long messages took. A table is printed only if
-//! it has rows.
+//! Tables below the results: how flows reacted when a link went down, and how long messages took. A table is printed
+//! only if it has rows.
 
 use anabranch_sim::results::{FlowResult, RunResult};
 use comfy_table::{CellAlignment, Table};

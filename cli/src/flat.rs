@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use crate::place::write_whole;
 
 /// Writes `results` to `file`: the keys of `--vary`, the seed, and every entry of a flow that is a number, a text or
-/// a boolean. Items of lists (paths, links) are addressed by their names: `paths.wifi.cwnd`. The file has its name only when it is
-/// complete.
+/// a boolean. Items of lists (paths, links) are addressed by their names: `paths.wifi.cwnd`. The file has its name only
+/// when it is complete.
 pub(crate) fn write(results: &[RunResult], file: &Path) -> io::Result<()> {
     let mut rows: Vec<Vec<(String, String)>> = Vec::new();
     for result in results {

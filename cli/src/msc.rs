@@ -339,8 +339,8 @@ impl Exchange {
         Ok(())
     }
 
-    /// For each path and kind of packet: its name, its color, and the packets that arrive, each with the second at which it leaves and
-    /// the milliseconds until it arrives.
+    /// For each path and kind of packet: its name, its color, and the packets that arrive, each with the second at
+    /// which it leaves and the milliseconds until it arrives.
     pub(crate) fn series(&self) -> Vec<(String, RGBColor, Vec<(f64, f64)>)> {
         let mut series: Vec<(String, RGBColor, Vec<(f64, f64)>)> = Vec::new();
         let time = |kind: Kind| self.rows.iter().find(|row| row.kind == kind).map(|row| row.at.as_nanos());

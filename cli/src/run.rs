@@ -65,28 +65,28 @@ pub(crate) struct Arguments {
     /// file each, NAME-run-1.pcapng and so on
     #[arg(long, value_name = "FILE", conflicts_with = "why")]
     pcap: Option<PathBuf>,
-    /// How much of each packet --pcap writes: `headers` (all but the user data), `full` (tshark needs it to show TSNs), or a number
-    /// of bytes
+    /// How much of each packet --pcap writes: `headers` (all but the user data), `full` (tshark needs it to show TSNs),
+    /// or a number of bytes
     #[arg(long, value_name = "LENGTH", allow_negative_numbers = true, default_value = "headers", requires = "pcap", value_parser = snap)]
     snaplen: Snap,
     /// Write a page with the charts of each run to this file as HTML; several runs get one file each,
     /// NAME-run-1.html and so on
     #[arg(long, value_name = "FILE", conflicts_with = "why")]
     report: Option<PathBuf>,
-    /// Write each chart of the report to this directory as SVG, PNG and PDF, its data as CSV, and a PGFPlots document that
-    /// draws the CSV; several runs get one subdirectory each
+    /// Write each chart of the report to this directory as SVG, PNG and PDF, its data as CSV, and a PGFPlots document
+    /// that draws the CSV; several runs get one subdirectory each
     #[arg(long, value_name = "DIR", conflicts_with = "why")]
     figures: Option<PathBuf>,
-    /// Write the events of each run to this file as qlog (JSON-SEQ; docs/qlog.md lists the event types); several runs get
-    /// one file each
+    /// Write the events of each run to this file as qlog (JSON-SEQ; docs/qlog.md lists the event types); several runs
+    /// get one file each
     #[arg(long, value_name = "FILE", conflicts_with = "why")]
     qlog: Option<PathBuf>,
-    /// Write each run to this file as a trace that ui.perfetto.dev opens: paths and flows as tracks, blocked time as slices,
-    /// windows as counters; several runs get one file each
+    /// Write each run to this file as a trace that ui.perfetto.dev opens: paths and flows as tracks, blocked time as
+    /// slices, windows as counters; several runs get one file each
     #[arg(long, value_name = "FILE", conflicts_with = "why")]
     perfetto: Option<PathBuf>,
-    /// Draw the packets between the ends of each run's flows as a message sequence chart, as SVG, PNG or PDF by the file's
-    /// extension; 250 packets at most
+    /// Draw the packets between the ends of each run's flows as a message sequence chart, as SVG, PNG or PDF by the
+    /// file's extension; 250 packets at most
     #[arg(long, value_name = "FILE", value_parser = pictured, conflicts_with = "why")]
     msc: Option<PathBuf>,
     /// The part of the run that --msc shows, for example 6.4s,6.6s

@@ -17,8 +17,8 @@ pub(crate) fn in_runtime(command: impl AsyncFnOnce(&mut Interrupts) -> u8) -> u8
     }
 }
 
-/// Calls `tell` with the exit status for each Ctrl-C and each SIGTERM from now on. If the system allows no handler, such a
-/// signal ends the process at once.
+/// Calls `tell` with the exit status for each Ctrl-C and each SIGTERM from now on. If the system allows no handler,
+/// such a signal ends the process at once.
 pub(crate) fn on_interrupt(mut tell: impl FnMut(u8) + Send + 'static) {
     let Ok((runtime, mut interrupts)) = runtime() else { return };
     std::thread::spawn(move || {

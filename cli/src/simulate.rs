@@ -194,7 +194,8 @@ fn write_figures(directory: &Path, result: &RunResult, recorder: &Recorder) -> R
     write_all(directory, files).map_err(|error| unwritten("the figures", directory, error))
 }
 
-/// Writes these files, names and contents, into the directory, which is created if necessary. Each has its name when it is complete.
+/// Writes these files, names and contents, into the directory, which is created if necessary. Each has its name when it
+/// is complete.
 pub(crate) fn write_all(directory: &Path, files: Vec<(String, Vec<u8>)>) -> io::Result<()> {
     std::fs::create_dir_all(directory)?;
     files.into_iter().try_for_each(|(name, contents)| write_whole(&directory.join(name), contents))

@@ -36,8 +36,8 @@ pub(crate) struct Arguments {
     /// Write a page with curves, heat maps, distributions and paired differences to this file as HTML
     #[arg(long, value_name = "FILE", conflicts_with = "shard")]
     report: Option<PathBuf>,
-    /// Write each chart of the page to this directory as SVG, PNG and PDF, its data as CSV, and a PGFPlots document that
-    /// draws the CSV
+    /// Write each chart of the page to this directory as SVG, PNG and PDF, its data as CSV, and a PGFPlots document
+    /// that draws the CSV
     #[arg(long, value_name = "DIR", conflicts_with = "shard")]
     figures: Option<PathBuf>,
     /// Overwrite the page and the charts if they exist
@@ -214,8 +214,8 @@ fn table(sweep: &Sweep, executed: &Executed, summaries: &[CellSummary]) -> Strin
     table::text(table)
 }
 
-/// "12.3 ± 0.4": the mean and half of the 95 % interval, rounded to the digits that the interval supports; and of how many
-/// runs, if not all `runs` have a value.
+/// "12.3 ± 0.4": the mean and half of the 95 % interval, rounded to the digits that the interval supports; and of how
+/// many runs, if not all `runs` have a value.
 fn mean(summary: &Summary, runs: usize) -> String {
     let value = match (summary.mean, summary.ci95) {
         (Some(mean), Some(width)) if width > 0.0 => statistics::rounded(mean, width).join(" ± "),

@@ -53,8 +53,8 @@ pub(crate) fn fit(table: &mut Table) {
     }
 }
 
-/// The table as text. No word is broken: where the terminal has no room for a column of each cell's longest word, every row is a list
-/// of its cells, each behind its heading.
+/// The table as text. No word is broken: where the terminal has no room for a column of each cell's longest word, every
+/// row is a list of its cells, each behind its heading.
 pub(crate) fn text(mut table: Table) -> String {
     let headings = contents(&table).next().unwrap_or_default();
     for hyphen in ["", "-\n"] {

@@ -39,8 +39,8 @@ pub(crate) fn explain(asked: &Asked, points: &[Point], json: bool) -> u8 {
     tell(asked, json, &point.scenario, |observer| observe(point, observer))
 }
 
-/// Prints the answers about a run of the scenario, which `observe` repeats, and returns the exit status. `observe` returns
-/// when the run ended, in seconds from its beginning.
+/// Prints the answers about a run of the scenario, which `observe` repeats, and returns the exit status. `observe`
+/// returns when the run ended, in seconds from its beginning.
 pub(crate) fn tell(
     asked: &Asked,
     json: bool,

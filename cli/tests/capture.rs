@@ -238,7 +238,8 @@ fn tshark_counts_the_bytes_of_tcp() {
     }
 }
 
-/// The publication on retransmission policies: cross traffic, and timestamps in every packet with data and in every SACK.
+/// The publication on retransmission policies: cross traffic, and timestamps in every packet with data and in every
+/// SACK.
 #[test]
 fn tshark_reads_cross_traffic_and_timestamps() {
     if !has_tshark("tshark_reads_cross_traffic_and_timestamps") {
@@ -271,8 +272,8 @@ fn tshark_reads_nr_sacks() {
     assert_eq!(count("sctp.chunk_type == 3"), 0, "SACKs beside them");
 }
 
-/// What a sender of TCP sends again, beside what Wireshark's analysis marks where the packets leave: as retransmissions, or, soon after
-/// others, as out of order.
+/// What a sender of TCP sends again, beside what Wireshark's analysis marks where the packets leave: as
+/// retransmissions, or, soon after others, as out of order.
 #[test]
 fn tshark_marks_the_retransmissions_of_tcp() {
     if !has_tshark("tshark_marks_the_retransmissions_of_tcp") {

@@ -1,4 +1,5 @@
-//! `--report`: pages of sweeps and publications. Their charts are compared with the results as JSON, and a browser draws them.
+//! `--report`: pages of sweeps and publications. Their charts are compared with the results as JSON, and a browser
+//! draws them.
 
 #[path = "support/pages.rs"]
 mod pages;
@@ -66,8 +67,8 @@ fn the_charts_of_a_sweep_show_its_summary() {
     assert!(root.contains("data-traces=\"8\""), "{root}");
 }
 
-/// Clicks a run in the chart of distributions. The quartiles of its three values are the means of neighbours, as `sweep` and the pictures
-/// in files have them.
+/// Clicks a run in the chart of distributions. The quartiles of its three values are the means of neighbours, as
+/// `sweep` and the pictures in files have them.
 const CLICKED: &str = "
     const chart = document.getElementById('chart-2');
     const [box, runs] = [chart.calcdata[0][0], chart.data[0].y[0].toSorted((a, b) => a - b)];

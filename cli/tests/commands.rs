@@ -1,5 +1,6 @@
-//! The commands that the documents and `--help` show are commands that the program understands. Those that only simulate
-//! are run, each for a moment of simulated time; of the others options, files, publications and claims are looked up.
+//! The commands that the documents and `--help` show are commands that the program understands. Those that only
+//! simulate are run, each for a moment of simulated time; of the others options, files, publications and claims are
+//! looked up.
 
 mod support;
 
@@ -79,7 +80,8 @@ fn subcommands(above: &[&str]) -> Vec<String> {
     names.filter(|name| name != "help").collect()
 }
 
-/// The words of the command on this line, without the program's name; `None` if there is none, or one in which something is left out.
+/// The words of the command on this line, without the program's name; `None` if there is none, or one in which
+/// something is left out.
 fn in_line(line: &str) -> Option<Vec<String>> {
     let line = line.trim_start();
     let line = line.strip_prefix("$ ").unwrap_or(line).strip_prefix("anabranch ")?;

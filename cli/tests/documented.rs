@@ -1,4 +1,5 @@
-//! The entries of what commands print as JSON are on the pages that describe them. Those of `run` are compared in `sim/tests/documentation`.
+//! The entries of what commands print as JSON are on the pages that describe them. Those of `run` are compared in
+//! `sim/tests/documentation`.
 
 mod support;
 

@@ -54,8 +54,8 @@ fn a_capture_is_explained_packet_by_packet() {
     );
 }
 
-/// A slow reader keeps its buffer full all the time, and lets a packet out with each SACK. Such a packet has waited since the one
-/// before it, not since the buffer was full for the first time.
+/// A slow reader keeps its buffer full all the time, and lets a packet out with each SACK. Such a packet has waited
+/// since the one before it, not since the buffer was full for the first time.
 #[test]
 fn new_data_has_waited_since_new_data_left() {
     let directory = tempfile::tempdir().unwrap();

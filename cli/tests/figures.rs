@@ -92,8 +92,8 @@ fn a_figure_shows_throughput() {
     assert_eq!(svg.lines().filter(|line| line.trim() == axis).count(), 2);
 }
 
-/// Two transfers without an end: each heading is the value alone, the lower charts have one scale, and the number of acknowledged chunks
-/// stays constant until the next acknowledgement.
+/// Two transfers without an end: each heading is the value alone, the lower charts have one scale, and the number of
+/// acknowledged chunks stays constant until the next acknowledgement.
 #[test]
 fn columns_can_be_compared() {
     let csv = figure("satellite-fairness", "figure-9-11.csv", "1");
@@ -130,7 +130,8 @@ fn a_map_shows_radios_and_ranges() {
     assert!(csv.lines().any(|line| line.ends_with(",600,450,nan")), "b2 is at 600 m, 450 m");
 }
 
-/// Both ways of using two paths, one below the other: CMT numbers the chunks of both paths together, two associations each their own.
+/// Both ways of using two paths, one below the other: CMT numbers the chunks of both paths together, two associations
+/// each their own.
 #[test]
 fn exchanges_stand_below_each_other() {
     let svg = figure("cmt-over-wireless", "figure-3.svg", "1");
@@ -208,7 +209,8 @@ fn orders_are_charts() {
     assert!(drawn.join("rates.svg").is_file(), "bars are drawn too");
 }
 
-/// A figure of a link, a path or a flow that is not there would show nothing; one of endless times would never be drawn.
+/// A figure of a link, a path or a flow that is not there would show nothing; one of endless times would never be
+/// drawn.
 #[test]
 fn a_figure_of_nothing_is_refused() {
     let wrong: [(&str, &str, &[&str]); 9] = [

@@ -276,7 +276,8 @@ fn a_measurement_goes_both_ways() {
     );
 }
 
-/// Chunks become as large as the search finds, each direction by what its end allows. The headers of IP, UDP and SCTP have 40 bytes.
+/// Chunks become as large as the search finds, each direction by what its end allows. The headers of IP, UDP and SCTP
+/// have 40 bytes.
 #[test]
 fn jumbo_frames_are_asked_for() {
     let listener = Listener::new(&[]);

@@ -153,7 +153,8 @@ fn a_listener_that_ends_accepts_nobody() {
     busy.kill().and_then(|()| busy.wait()).expect("it can be ended");
 }
 
-/// In the view on the terminal Ctrl-C is a key. The second one has to be heard too, while a peer that answers nothing is waited for.
+/// In the view on the terminal Ctrl-C is a key. The second one has to be heard too, while a peer that answers nothing
+/// is waited for.
 #[test]
 fn a_second_ctrl_c_ends_a_transfer_that_is_watched() {
     const NAME: &str = "a_second_ctrl_c_ends_a_transfer_that_is_watched";
@@ -288,7 +289,8 @@ fn alone(commands: &str, arguments: &[&str]) -> std::io::Result<Output> {
     inside.args(arguments).stdin(Stdio::null()).output()
 }
 
-/// The system keeps a new IPv6 address back until it knows that no other host has it; here the link has no carrier, so it never does.
+/// The system keeps a new IPv6 address back until it knows that no other host has it; here the link has no carrier, so
+/// it never does.
 #[test]
 fn an_address_that_is_not_ready_is_told() {
     let commands =

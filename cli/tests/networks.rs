@@ -146,8 +146,9 @@ fn a_file_survives_the_loss_of_either_kind() {
     }
 }
 
-/// The own interface carries smaller packets from now on. The system says so: the path goes on with smaller packets, and what is under way
-/// goes again in fragments. Without that, every packet that is too large is lost until timeouts have shown it.
+/// The own interface carries smaller packets from now on. The system says so: the path goes on with smaller packets,
+/// and what is under way goes again in fragments. Without that, every packet that is too large is lost until timeouts
+/// have shown it.
 #[test]
 fn a_smaller_mtu_of_the_own_interface_is_heard_of() {
     let _alone = alone();
@@ -160,8 +161,8 @@ fn a_smaller_mtu_of_the_own_interface_is_heard_of() {
     assert!(seconds < 10.0, "{seconds} s, {result}");
 }
 
-/// Concurrent multipath transfer to a listener that was told nothing of it carries what both links do. A machine that does
-/// something else for a moment takes from either: it has to be right once in four times.
+/// Concurrent multipath transfer to a listener that was told nothing of it carries what both links do. A machine that
+/// does something else for a moment takes from either: it has to be right once in four times.
 #[test]
 fn cmt_carries_what_both_links_carry() {
     let _alone = alone();
@@ -210,8 +211,8 @@ fn a_file_by_cmt_survives_the_loss_of_a_path() {
     }
 }
 
-/// The same recording with every SACK from the peer's other address, but for those in packets with user data: where that comes from
-/// decides where its own SACK goes.
+/// The same recording with every SACK from the peer's other address, but for those in packets with user data: where
+/// that comes from decides where its own SACK goes.
 fn crossed(recording: &str) -> String {
     let others = [address(1, 0).to_string(), address(1, 1).to_string()];
     let mut sacks = 0;

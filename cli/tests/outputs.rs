@@ -141,7 +141,8 @@ fn an_interrupted_run_says_so_and_leaves_no_file_that_looks_complete() {
     assert_eq!(names(place.path()), ["c.json", "c.pcapng", "c.qlog"]);
 }
 
-/// Whether the process handles SIGINT, signal 2, and SIGTERM, signal 15, itself: the kernel shows them among those that are caught.
+/// Whether the process handles SIGINT, signal 2, and SIGTERM, signal 15, itself: the kernel shows them among those that
+/// are caught.
 fn catches_signals(id: u32) -> bool {
     const BOTH: u64 = 1 << 1 | 1 << 14;
     let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! `--report`: pages of runs. Their charts are compared with the results as JSON; in a browser, keys, contrast and hostile names are
-//! tested. The pages of sweeps and publications are in `charts.rs`.
+//! `--report`: pages of runs. Their charts are compared with the results as JSON; in a browser, keys, contrast and
+//! hostile names are tested. The pages of sweeps and publications are in `charts.rs`.
 
 #[path = "support/pages.rs"]
 mod pages;
@@ -252,7 +252,8 @@ fn frames_of_radios_stand_on_a_time_line() {
     assert!(frames("data").iter().any(|[from, to]| to - from > 4e-3));
 }
 
-/// A station that sends all the time takes the same share of a short run and of one with far more frames than a page keeps.
+/// A station that sends all the time takes the same share of a short run and of one with far more frames than a page
+/// keeps.
 #[test]
 fn frames_of_a_long_run_take_their_share_of_the_time() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -319,7 +320,8 @@ fn keys_zoom_and_move_the_cursor() {
     assert!(root.contains("data-passed=\"1\"") && !root.contains("data-error"), "{root}");
 }
 
-/// The peer's window is far above the others, so it is hidden at first, and these fill their chart. A range that the reader has chosen stays.
+/// The peer's window is far above the others, so it is hidden at first, and these fill their chart. A range that the
+/// reader has chosen stays.
 #[test]
 fn the_values_fit_the_traces_that_are_shown() {
     let Some(browser) = browser() else {
@@ -347,7 +349,8 @@ fn the_values_fit_the_traces_that_are_shown() {
     assert!(root.contains("data-passed=\"1\"") && !root.contains("data-error"), "{root}");
 }
 
-/// By WCAG 2.2, success criterion 1.4.3: 4.5 to 1, and 3 to 1 for large text. Texts of charts are filled, others have a color.
+/// By WCAG 2.2, success criterion 1.4.3: 4.5 to 1, and 3 to 1 for large text. Texts of charts are filled, others have a
+/// color.
 const CONTRAST: &str = "
     await pause(200);
     const channel = (c) => { c /= 255; return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; };

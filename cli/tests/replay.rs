@@ -77,7 +77,8 @@ fn a_transfer_is_repeated_bit_for_bit_and_explained() {
     assert!(windows.lines().count() > 100);
 }
 
-/// A transfer as a trace for other programs: all its packets, and the same file from the transfer and from its recording.
+/// A transfer as a trace for other programs: all its packets, and the same file from the transfer and from its
+/// recording.
 #[test]
 fn a_transfer_is_written_as_qlog_and_for_perfetto() {
     let directory = tempfile::tempdir().expect("a place");

@@ -245,7 +245,8 @@ fn every_axis_of_a_report_has_a_label_and_backticks_are_code() {
     assert!(page.contains("<h2>The <code>&lt;b&gt;</code></h2>"));
 }
 
-/// Half of the runs are there, the last of them cut off as by a kill: the same bytes come out, and the same runs are kept.
+/// Half of the runs are there, the last of them cut off as by a kill: the same bytes come out, and the same runs are
+/// kept.
 #[test]
 fn an_interrupted_reproduction_goes_on_where_it_was() {
     let (parent, folder) = folder(PAPER, CLAIMS, TABLE);

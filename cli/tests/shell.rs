@@ -82,7 +82,8 @@ fn wrong_input_is_one_line_with_the_fix() {
     }
 }
 
-/// A user namespace in which no other can be made, and no capability: as an unprivileged user meets a host that refuses user namespaces.
+/// A user namespace in which no other can be made, and no capability: as an unprivileged user meets a host that refuses
+/// user namespaces.
 const REFUSED: &str = "echo 0 > /proc/sys/user/max_user_namespaces && \
     exec setpriv --inh-caps=-all --bounding-set=-all --no-new-privs \"$@\"";
 
@@ -196,7 +197,8 @@ fn multipath_tcp_of_the_kernel_uses_both_links() {
     }
 }
 
-/// What the kernel did not do ends the script with one line. The measurement is replaced: this needs neither links nor the kernel.
+/// What the kernel did not do ends the script with one line. The measurement is replaced: this needs neither links nor
+/// the kernel.
 #[test]
 fn mptcp_py_says_that_the_second_link_was_not_used() {
     let script = "import sys; sys.path.insert(0, sys.argv[1])\nimport mptcp\n\
@@ -213,7 +215,8 @@ fn mptcp_py_says_that_the_second_link_was_not_used() {
     assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(1), ""));
 }
 
-/// A program beside the first is any shell command. Its failure is told, and so is a summary that cannot be written, before the session.
+/// A program beside the first is any shell command. Its failure is told, and so is a summary that cannot be written,
+/// before the session.
 #[test]
 fn programs_beside_the_first_are_shell_commands() {
     if !possible("shell: commands") {
@@ -300,8 +303,8 @@ fn a_signal_ends_all_programs() {
     assert_eq!(session.running(), Vec::<String>::new());
 }
 
-/// The process that ends the programs of a killed session knows them by the number of their namespace, which another session may get
-/// when the namespace is gone. So that process keeps it.
+/// The process that ends the programs of a killed session knows them by the number of their namespace, which another
+/// session may get when the namespace is gone. So that process keeps it.
 #[test]
 fn the_namespaces_of_a_killed_session_keep_their_numbers() {
     if !possible("shell: numbers") {

@@ -177,7 +177,8 @@ fn shards_merge_to_the_bytes_of_one_process() {
     }
 }
 
-/// The tables of the runs that exist: each row stands in the tables of all runs too, if no interval decides which count.
+/// The tables of the runs that exist: each row stands in the tables of all runs too, if no interval decides which
+/// count.
 fn tables_hold_what_there_is(merged: &Path, whole: &Path) {
     let [runs, summary, _] = tables(merged).try_into().expect("three tables");
     let all = std::fs::read_to_string(whole.join("runs.csv")).expect("runs.csv");

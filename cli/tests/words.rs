@@ -116,7 +116,8 @@ fn a_warning_names_file_and_line() {
     assert!(stderr(&output).contains(&expected), "{}", stderr(&output));
 }
 
-/// The scenario has `path_max_retrans = 2`, and `send` the default of 5: a path that may have as many errors is never potentially failed.
+/// The scenario has `path_max_retrans = 2`, and `send` the default of 5: a path that may have as many errors is never
+/// potentially failed.
 #[test]
 fn a_limit_that_is_never_reached_is_told_of() {
     let scenario = format!("{ROOT}/scenarios/outage.toml");

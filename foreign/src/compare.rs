@@ -14,7 +14,8 @@ const SCENARIOS: [(&str, &str, u64); 5] = [
     ("failure", include_str!("../scenarios/failure.toml"), 1),
 ];
 
-/// The stacks: what the table calls them, and the keys that choose them. The first is what the others are compared with.
+/// The stacks: what the table calls them, and the keys that choose them. The first is what the others are compared
+/// with.
 const STACKS: [(&str, &[&str]); 6] = [
     ("Anabranch", &[]),
     ("Anabranch, CMT", &["flow.transfer.sctp.cmt=true"]),
@@ -24,7 +25,8 @@ const STACKS: [(&str, &[&str]); 6] = [
     ("sctp-proto", &["flow.transfer.protocol={ foreign = 'sctp-proto' }"]),
 ];
 
-/// A stack is expected to take as long as its counterpart here, and to put as many bytes on the links, within these factors.
+/// A stack is expected to take as long as its counterpart here, and to put as many bytes on the links, within these
+/// factors.
 #[cfg(test)]
 const TIME: [f64; 2] = [0.8, 1.25];
 const WIRE: [f64; 2] = [0.9, 1.1];
@@ -196,7 +198,8 @@ mod tests {
         (low..=high).contains(&value)
     }
 
-    /// Everything arrives with every stack, and time and bytes are as with its counterpart here, or differ as written down.
+    /// Everything arrives with every stack, and time and bytes are as with its counterpart here, or differ as written
+    /// down.
     #[test]
     fn foreign_stacks_do_as_ours_or_differ_as_written_down() {
         let outcomes = outcomes().expect("every scenario runs");

@@ -1,4 +1,5 @@
-//! Other people's stacks as flows of the simulator: the same scenarios, links, losses and results as for Anabranch's own.
+//! Other people's stacks as flows of the simulator: the same scenarios, links, losses and results as for Anabranch's
+//! own.
 
 #![allow(
     clippy::disallowed_types,
@@ -50,7 +51,8 @@ enum Command {
     Run(Run),
     /// List the foreign transports: name, version, and whether their runs are repeatable
     List,
-    /// Run the scenarios of foreign/scenarios with every stack, beside Anabranch's, and print the table of docs/foreign.md
+    /// Run the scenarios of foreign/scenarios with every stack, beside Anabranch's, and print the table of
+    /// docs/foreign.md
     Compare {
         /// Write the table to this file, between its markers, instead
         #[arg(long, value_name = "FILE")]

@@ -1,6 +1,7 @@
 //! `noq-proto`: QUIC with several paths (draft-ietf-quic-multipath), a descendant of `quinn-proto`.
 //!
-//! Messages are written to one stream, one behind the other. Every pair of addresses that the scenario pairs becomes a path.
+//! Messages are written to one stream, one behind the other. Every pair of addresses that the scenario pairs becomes a
+//! path.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -24,8 +25,8 @@ use crate::clock::Epoch;
 
 /// The smallest packet that QUIC may be limited to (RFC 9000 section 14).
 const SMALLEST: u32 = 1200;
-/// Bytes of a packet with one STREAM frame that are not user data: 1 + 8 of the header, up to 4 of the packet number, 16 of
-/// the tag, and up to 15 of the frame's header.
+/// Bytes of a packet with one STREAM frame that are not user data: 1 + 8 of the header, up to 4 of the packet number,
+/// 16 of the tag, and up to 15 of the frame's header.
 const HEADERS: u32 = 44;
 /// The name in the certificate.
 const HOST: &str = "localhost";

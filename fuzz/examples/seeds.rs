@@ -108,7 +108,8 @@ const JOURNALS: [(&str, &str); 2] = [
     ),
 ];
 
-/// 0xff, then for each line: kind (run 0, 1 or 2 with one value as 0x10, failed 3, table 4, sweep 5, finished run 6), cell, seed, values.
+/// 0xff, then for each line: kind (run 0, 1 or 2 with one value as 0x10, failed 3, table 4, sweep 5, finished run 6),
+/// cell, seed, values.
 const DECIDED_JOURNALS: Seeds = &[
     ("decided-runs", &[0xff, 0x10, 0, 0, 9, 1, 2, 3, 4, 5, 6, 7, 8, 0x10, 1, 2, 1, 3, 0, 1, 4, 0, 7]),
     ("decided-sweep", &[0xff, 5, 0, 3, 0x10, 0, 1, 9, 1, 2, 3, 4, 5, 6, 7, 8, 5, 0, 5, 0x10, 1, 4, 1]),

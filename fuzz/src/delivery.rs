@@ -155,8 +155,8 @@ impl Bout {
         self.look();
     }
 
-    /// Finds the association of the side that listens. Neither may be lost. A copy of the COOKIE ECHO makes no other one: a cookie makes
-    /// one association.
+    /// Finds the association of the side that listens. Neither may be lost. A copy of the COOKIE ECHO makes no other
+    /// one: a cookie makes one association.
     fn look(&mut self) {
         if self.ids[1].is_none() {
             self.ids[1] = self.world.up(1);

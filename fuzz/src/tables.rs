@@ -1,4 +1,5 @@
-//! Text that the laboratory and the service read: questions to `advise`, publications with their tables, journals, control messages.
+//! Text that the laboratory and the service read: questions to `advise`, publications with their tables, journals,
+//! control messages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -70,8 +71,9 @@ const PAPER: &str = "title = 'a'\ncitation = 'b'\n[[variant]]\nname = 'v'\n\
 const SCENARIO: &str = "[[link]]\nname = 'l'\nbetween = ['a', 'b']\nrate = '1 Mbit/s'\n\
     [[flow]]\nname = 'f'\nfrom = 'a'\nto = 'b'\nsend = '1 kB'\n";
 
-/// Lines of a journal, each with its checksum unless it begins with `!`: the runs in it belong to the sweep, or it is refused. The same
-/// lines as finished runs of a publication. An input that begins with 0xff, which is no text, is a row of decisions that make such lines.
+/// Lines of a journal, each with its checksum unless it begins with `!`: the runs in it belong to the sweep, or it is
+/// refused. The same lines as finished runs of a publication. An input that begins with 0xff, which is no text, is a
+/// row of decisions that make such lines.
 pub fn journal(bytes: &[u8]) {
     match bytes {
         [0xff, decisions @ ..] => journal_of(&decided(decisions).unwrap_or_default()),

@@ -1,5 +1,5 @@
-//! The series of cuts: the link in use of two is cut in the middle of a transfer, again and again, with usrsctp and with ourselves at
-//! the other end.
+//! The series of cuts: the link in use of two is cut in the middle of a transfer, again and again, with usrsctp and
+//! with ourselves at the other end.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -71,8 +71,8 @@ struct Tally {
     stalled: Vec<Duration>,
 }
 
-/// Plays each line whose name is wanted so often, and says each as it ends: whether every line has all transfers whole and
-/// nine tries of ten in time.
+/// Plays each line whose name is wanted so often, and says each as it ends: whether every line has all transfers whole
+/// and nine tries of ten in time.
 pub fn run(tries: usize, wanted: impl Fn(&str) -> bool, mut say: impl FnMut(&str)) -> Result<bool, String> {
     let plan: Vec<Series> = plan().into_iter().filter(|series| wanted(&series.name())).collect();
     if plan.is_empty() {

@@ -2,10 +2,9 @@
 //! what passed.
 //!
 //! `dcsctp` runs in process and in virtual time, between two endpoints nothing but a small network that delays and
-//! loses. usrsctp is `peer.c`, a process of its own on usrsctp's public interface, in UDP on loopback; the Linux kernel is
-//! `kernel.c` in a user-mode kernel, in UDP over a tap interface. What leaves and arrives goes through the same small
-//! network. Rows with several paths run on `anabranch-net`, in network
-//! namespaces, for root.
+//! loses. usrsctp is `peer.c`, a process of its own on usrsctp's public interface, in UDP on loopback; the Linux kernel
+//! is `kernel.c` in a user-mode kernel, in UDP over a tap interface. What leaves and arrives goes through the same
+//! small network. Rows with several paths run on `anabranch-net`, in network namespaces, for root.
 
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "real peers have real clocks")]
 
@@ -56,8 +55,8 @@ struct Arguments {
     /// Print every packet, and what the peer says, on standard error.
     #[arg(long)]
     trace: bool,
-    /// Instead of the matrix: cut the link in use of two, so often for each carrier, link, sender and role, with usrsctp and with
-    /// ourselves at the other end; print a table.
+    /// Instead of the matrix: cut the link in use of two, so often for each carrier, link, sender and role, with
+    /// usrsctp and with ourselves at the other end; print a table.
     #[arg(long, value_name = "TRIES", value_parser = clap::value_parser!(u16).range(1..))]
     cuts: Option<u16>,
     /// Where the table is written if everything ran.

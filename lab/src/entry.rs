@@ -25,8 +25,8 @@ fn is_left_out(above: &str, last: &str) -> bool {
 
 static ZERO: LazyLock<Value> = LazyLock::new(|| json!(0));
 
-/// The shape of a result, from the result of a run that has not begun: with the entries that a run adds only if there is
-/// something to say, such as outages.
+/// The shape of a result, from the result of a run that has not begun: with the entries that a run adds only if there
+/// is something to say, such as outages.
 pub(crate) fn shape(mut begun: Value) -> Value {
     let mut outages = Vec::new();
     for link in each(&mut begun["links"]) {

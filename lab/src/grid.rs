@@ -21,7 +21,8 @@ pub struct Variation {
 }
 
 impl Variation {
-    /// The values as names of items. Where two are equal, those of the first variation in `along` that tells them apart are added.
+    /// The values as names of items. Where two are equal, those of the first variation in `along` that tells them apart
+    /// are added.
     pub(crate) fn distinct(&self, along: &[Variation]) -> Vec<String> {
         let differ = |names: &Vec<String>| (1..names.len()).all(|n| !names[..n].contains(&names[n]));
         let with = |other: &Variation| {
@@ -101,9 +102,9 @@ pub struct Point {
     pub document: Arc<Document>,
 }
 
-/// The points of the grid that `vary` spans over `document`, each with `seeds` consecutive seeds (at least one) from its own. All
-/// are read before any runs, so that a fault in the last one is reported at once. A key that is varied twice and a value
-/// that is listed twice are faults.
+/// The points of the grid that `vary` spans over `document`, each with `seeds` consecutive seeds (at least one) from
+/// its own. All are read before any runs, so that a fault in the last one is reported at once. A key that is varied
+/// twice and a value that is listed twice are faults.
 pub fn points(
     document: &Arc<Document>,
     name: &str,

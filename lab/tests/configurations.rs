@@ -60,7 +60,8 @@ fn the_functions_of_usrsctp_are_those_of_its_header() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
-/// usrsctp is FreeBSD's stack: in `sctp_sysctl.c` each of these sysctls stands beside the variable of which the header of usrsctp declares a setter.
+/// usrsctp is FreeBSD's stack: in `sctp_sysctl.c` each of these sysctls stands beside the variable of which the header
+/// of usrsctp declares a setter.
 #[test]
 fn the_sysctls_of_freebsd_stand_for_variables_of_its_stack() {
     let Ok(header) = std::fs::read_to_string("/usr/include/usrsctp.h") else {

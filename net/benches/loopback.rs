@@ -1,8 +1,8 @@
-//! What a gigabyte over UDP on loopback costs when both ends share one thread. That disturbs the result less than two processes do, and
-//! callgrind counts both ends.
+//! What a gigabyte over UDP on loopback costs when both ends share one thread. That disturbs the result less than two
+//! processes do, and callgrind counts both ends.
 //!
-//! `cargo bench --package anabranch-net --bench loopback -- MEGABYTES MESSAGE_SIZE` prints seconds of CPU a gigabyte; 1000 and 8192 if they
-//! are left out.
+//! `cargo bench --package anabranch-net --bench loopback -- MEGABYTES MESSAGE_SIZE` prints seconds of CPU a gigabyte;
+//! 1000 and 8192 if they are left out.
 
 #![allow(clippy::disallowed_types, reason = "real networks have real clocks")]
 

@@ -16,7 +16,8 @@ use crate::endpoint::why_lost;
 use crate::report::PathReport;
 
 /// An association that is, or was, up. When it is dropped, it is shut down, and what still arrives is thrown
-/// away. What was sent is still delivered; if the peer acknowledges nothing for five to ten minutes, the association is aborted.
+/// away. What was sent is still delivered; if the peer acknowledges nothing for five to ten minutes, the association is
+/// aborted.
 pub struct Association {
     shared: Arc<Shared>,
     id: AssociationId,
@@ -96,8 +97,8 @@ impl Association {
         Some((status.outbound_streams, status.inbound_streams))
     }
 
-    /// The events from now on: changes of paths, errors that the peer reports, a restart, the end. A listener that is too slow misses the
-    /// oldest events.
+    /// The events from now on: changes of paths, errors that the peer reports, a restart, the end. A listener that is
+    /// too slow misses the oldest events.
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.signals.events.subscribe()
     }
@@ -112,8 +113,8 @@ impl Association {
         self.shared.call(|core, now| core.heartbeat(now, self.id, path))
     }
 
-    /// Resets the stream sequence numbers of these streams (an empty list means all; RFC 6525), if both ends have agreed on reconfiguration
-    /// (`config.extensions`). [`Event::StreamsReset`] reports the outcome.
+    /// Resets the stream sequence numbers of these streams (an empty list means all; RFC 6525), if both ends have
+    /// agreed on reconfiguration (`config.extensions`). [`Event::StreamsReset`] reports the outcome.
     pub fn reset_streams(&self, direction: Direction, streams: &[u16]) -> Result<(), ChangeError> {
         self.shared.call(|core, now| core.reset_streams(now, self.id, direction, streams))
     }
@@ -158,8 +159,8 @@ impl Association {
     }
 
     /// Ends the association gracefully: waits until everything sent is acknowledged and the peer agrees. What
-    /// arrives meanwhile can be read, and has to be: a peer with more under way than the receive buffer holds agrees only
-    /// when it is read.
+    /// arrives meanwhile can be read, and has to be: a peer with more under way than the receive buffer holds agrees
+    /// only when it is read.
     ///
     /// Cancel-safe: if it is dropped, the association still ends, and another call can wait for that.
     pub async fn close(&self) -> Result<(), Ended> {
@@ -226,7 +227,8 @@ mod tests {
     use std::time::Duration;
     use tokio::time::timeout;
 
-    /// The peer reads nothing, and answers every probe of its window. When no handle is left here, that does not go on for ever.
+    /// The peer reads nothing, and answers every probe of its window. When no handle is left here, that does not go on
+    /// for ever.
     #[tokio::test]
     async fn an_association_without_handles_ends_although_its_peer_never_reads() {
         let local = vec![IpAddr::from([127, 0, 0, 1])];

@@ -19,8 +19,8 @@ use crate::report::{Device, Traffic};
 use crate::socket::Socket;
 use crate::tape::{Tape, Taped};
 
-/// One SCTP port at one or more local addresses. When it is dropped, no association begins any more, and those that nobody has accepted
-/// are aborted; the others go on until they end.
+/// One SCTP port at one or more local addresses. When it is dropped, no association begins any more, and those that
+/// nobody has accepted are aborted; the others go on until they end.
 pub struct Endpoint {
     shared: Arc<Shared>,
     /// The driver task, until it has ended.
@@ -97,8 +97,8 @@ const LEAST: u32 = 508;
 const TRIES: usize = 16;
 
 impl Endpoint {
-    /// Opens the sockets and starts the driver task in the runtime of the caller. When that runtime ends, so do the endpoint and its
-    /// associations, and nobody is told.
+    /// Opens the sockets and starts the driver task in the runtime of the caller. When that runtime ends, so do the
+    /// endpoint and its associations, and nobody is told.
     ///
     /// # Panics
     /// Outside a tokio runtime, or in one without I/O and time (`enable_all`).
@@ -183,8 +183,9 @@ impl Endpoint {
         self.shared.lock().traffic
     }
 
-    /// Waits until every association has ended and everything is sent. None can be initiated from now on, by peers or here, and those that
-    /// nobody has accepted are aborted. It ends no other association itself, and waits for set-ups that have begun.
+    /// Waits until every association has ended and everything is sent. None can be initiated from now on, by peers or
+    /// here, and those that nobody has accepted are aborted. It ends no other association itself, and waits for set-ups
+    /// that have begun.
     ///
     /// Cancel-safe: if it is dropped, the endpoint still ends after its associations, and another call can wait for
     /// that.

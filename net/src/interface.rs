@@ -41,7 +41,8 @@ pub(crate) fn of(ip: IpAddr) -> Option<Interface> {
     })
 }
 
-/// The type of rtnetlink(7) messages that ask for a link, of those that describe one, and of the attribute with the MTU.
+/// The type of rtnetlink(7) messages that ask for a link, of those that describe one, and of the attribute with the
+/// MTU.
 const GET_LINK: u16 = 18;
 const LINK: u16 = 16;
 const MTU: u16 = 4;

@@ -14,8 +14,8 @@ use crate::interface::local_addresses_towards;
 pub enum Carrier {
     /// UDP, from this local port; zero: a port that is free on all local addresses.
     Udp(u16),
-    /// IP itself, protocol 132. This requires the permission to open raw sockets. The system does not notice that two programs
-    /// have one address and one SCTP port; each aborts the associations of the other.
+    /// IP itself, protocol 132. This requires the permission to open raw sockets. The system does not notice that two
+    /// programs have one address and one SCTP port; each aborts the associations of the other.
     Raw,
 }
 
@@ -27,9 +27,9 @@ pub struct Options {
     pub config: Config,
     /// The policies that `config` can name.
     pub policies: Policies,
-    /// The local addresses, in order: the first is the first to be used. Name each ([`addresses`](crate::addresses) lists them): 0.0.0.0
-    /// and :: make one path, of which the system chooses the source. An IPv4 address in the form of an IPv6 address is that IPv4
-    /// address. Link-local addresses cannot be used.
+    /// The local addresses, in order: the first is the first to be used. Name each ([`addresses`](crate::addresses)
+    /// lists them): 0.0.0.0 and :: make one path, of which the system chooses the source. An IPv4 address in the form
+    /// of an IPv6 address is that IPv4 address. Link-local addresses cannot be used.
     pub local: Vec<IpAddr>,
     /// The carrier of the packets.
     pub carrier: Carrier,

@@ -6,12 +6,12 @@ use crate::gather::Gather;
 use crate::report::Traffic;
 use crate::socket::{Sent, Socket};
 
-/// After the kernel has refused a run of packets, each packet leaves alone for this time. A run is refused by a device that cannot cut
-/// it, and also when the interface's MTU has become smaller than its packets.
+/// After the kernel has refused a run of packets, each packet leaves alone for this time. A run is refused by a device
+/// that cannot cut it, and also when the interface's MTU has become smaller than its packets.
 const ALONE: Duration = Duration::from_secs(1);
 
-/// A full socket that accepted nothing although it was said to accept packets again is asked again after this time. After an ICMP error,
-/// tokio says so at all times.
+/// A full socket that accepted nothing although it was said to accept packets again is asked again after this time.
+/// After an ICMP error, tokio says so at all times.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// The packets that wait for one socket.
@@ -117,8 +117,8 @@ mod tests {
         Packet { from: place, to: place, ports, tag: 3, ecn: Ecn::NotEct, chunks }
     }
 
-    /// The system's word that a socket accepts packets is believed until it was wrong. Here the socket is new: tokio does not know yet that
-    /// it accepts anything.
+    /// The system's word that a socket accepts packets is believed until it was wrong. Here the socket is new: tokio
+    /// does not know yet that it accepts anything.
     #[tokio::test]
     async fn a_full_socket_is_not_asked_without_end() {
         let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -138,7 +138,8 @@ mod tests {
         assert!(!send(&mut outbound) && outbound.gather.is_empty());
     }
 
-    /// Runs are tried again after a while. Here the kernel refuses a run because it has more packets than the kernel allows.
+    /// Runs are tried again after a while. Here the kernel refuses a run because it has more packets than the kernel
+    /// allows.
     #[tokio::test]
     async fn a_refused_run_does_not_end_all_runs() {
         let here = IpAddr::V4(Ipv4Addr::LOCALHOST);

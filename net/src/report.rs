@@ -42,7 +42,8 @@ pub struct PathReport {
     pub rto: Duration,
     /// The number of consecutive errors.
     pub errors: u32,
-    /// Bytes acknowledged on this path so far: those of chunks, whose headers are part of them (16 bytes of each DATA chunk).
+    /// Bytes acknowledged on this path so far: those of chunks, whose headers are part of them (16 bytes of each DATA
+    /// chunk).
     pub delivered: u64,
     /// Bytes of chunks found lost on this path so far.
     pub lost: u64,
@@ -57,7 +58,8 @@ pub struct Traffic {
     pub packets_sent: u64,
     /// System calls that sent them.
     pub sends: u64,
-    /// Packets taken from the kernel that were sent to this endpoint's SCTP port. A raw socket also hears those for other ports of this host.
+    /// Packets taken from the kernel that were sent to this endpoint's SCTP port. A raw socket also hears those for
+    /// other ports of this host.
     pub packets_received: u64,
     /// System calls that received at least one.
     pub receives: u64,

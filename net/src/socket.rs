@@ -81,8 +81,8 @@ impl Socket {
         Arc::clone(&self.open.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Opens the socket anew if it is bound to another interface than this one, which has its address now: an interface that was removed
-    /// and made again is another one for the system, also under the same name. Returns whether it did.
+    /// Opens the socket anew if it is bound to another interface than this one, which has its address now: an interface
+    /// that was removed and made again is another one for the system, also under the same name. Returns whether it did.
     pub(crate) fn follow(&self, interface: &Interface) -> io::Result<bool> {
         if self.open().bound_to.is_none_or(|index| Some(index) == interface.index) {
             return Ok(false);
@@ -177,8 +177,8 @@ impl Open {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// After a refused call, `UdpSocketState` writes no ECN code points into IPv4 headers any more: it takes the kernel for one that cannot.
-    /// Here the run was at fault.
+    /// After a refused call, `UdpSocketState` writes no ECN code points into IPv4 headers any more: it takes the kernel
+    /// for one that cannot. Here the run was at fault.
     fn forget_refusal(&self, ip: IpAddr) {
         if let Ok(fresh) = state(&self.io, ip) {
             *self.state() = fresh;
@@ -310,8 +310,8 @@ impl Buffers {
         std::array::from_fn(|_| IoSliceMut::new(buffers.next().map_or(&mut [], |buffer| buffer)))
     }
 
-    /// Lends a buffer that holds so many bytes, so that they need not be copied. `None` if it is rather empty, or too many are lent:
-    /// payloads that are not read keep at most `MOST_LENT` buffers.
+    /// Lends a buffer that holds so many bytes, so that they need not be copied. `None` if it is rather empty, or too
+    /// many are lent: payloads that are not read keep at most `MOST_LENT` buffers.
     fn lend(&mut self, index: usize, len: usize) -> Option<Bytes> {
         if len < BUFFER_SIZE / 2 {
             return None;
@@ -342,8 +342,8 @@ fn state(io: &UdpSocket, ip: IpAddr) -> io::Result<UdpSocketState> {
     Ok(state)
 }
 
-/// Asks the kernel not to write beside each datagram when it arrived and to which address, as `UdpSocketState` wants it. Nothing here
-/// reads that; if the kernel writes it all the same, it costs a little time.
+/// Asks the kernel not to write beside each datagram when it arrived and to which address, as `UdpSocketState` wants
+/// it. Nothing here reads that; if the kernel writes it all the same, it costs a little time.
 fn tell_less(io: &UdpSocket, ip: IpAddr) {
     let _ = setsockopt(io, sockopt::ReceiveTimestampns, &false);
     let _ = match ip {

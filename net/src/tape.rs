@@ -1,5 +1,5 @@
-//! What an endpoint is told, for those who record it. The core has no clock and no other input: the same calls at the same
-//! times, from the same seed, make it send the same packets again.
+//! What an endpoint is told, for those who record it. The core has no clock and no other input: the same calls at the
+//! same times, from the same seed, make it send the same packets again.
 
 use std::ops::Deref;
 

@@ -174,7 +174,8 @@ async fn a_dropped_handle_ends_the_association() {
     within(client.close()).await;
 }
 
-/// A peer that waits for room ends soon when the handle is dropped whose user has read nothing: what nobody will read is thrown away.
+/// A peer that waits for room ends soon when the handle is dropped whose user has read nothing: what nobody will read
+/// is thrown away.
 #[tokio::test]
 async fn a_handle_that_is_dropped_unread_lets_the_peer_end() {
     let (server, to) = listener(options(&["127.0.0.1"]));
@@ -186,7 +187,8 @@ async fn a_handle_that_is_dropped_unread_lets_the_peer_end() {
     within(server.close()).await;
 }
 
-/// When an association is being closed, a sender that waits for room is told at once, not when the peer has read everything.
+/// When an association is being closed, a sender that waits for room is told at once, not when the peer has read
+/// everything.
 #[tokio::test]
 async fn a_sender_that_waits_is_told_of_the_end() {
     let (server, to) = listener(options(&["127.0.0.1"]));
@@ -206,7 +208,8 @@ async fn a_sender_that_waits_is_told_of_the_end() {
     ours.abort();
 }
 
-/// An endpoint that closes has nobody to accept what peers have initiated: they are told, it ends, and who comes later is told too.
+/// An endpoint that closes has nobody to accept what peers have initiated: they are told, it ends, and who comes later
+/// is told too.
 #[tokio::test]
 async fn who_was_not_accepted_is_told_of_the_end() {
     let (server, to) = listener(options(&["127.0.0.1"]));
@@ -499,7 +502,8 @@ async fn nobody_has_such_an_address() {
     assert_eq!(within(client.connect(&to, 0)).await.err(), Some(ConnectError::Port));
 }
 
-/// An IPv4 address in the form of an IPv6 address, as sockets of both families tell it, is that IPv4 address at each place.
+/// An IPv4 address in the form of an IPv6 address, as sockets of both families tell it, is that IPv4 address at each
+/// place.
 #[tokio::test]
 async fn an_ipv4_address_may_have_the_form_of_an_ipv6_address() {
     let (server, to) = listener(options(&["::ffff:127.0.0.1"]));
@@ -542,7 +546,8 @@ fn an_association_ends_with_its_runtime() {
     });
 }
 
-/// The peer crashes, and comes back from the same address while its old association is being closed. That is over for both then.
+/// The peer crashes, and comes back from the same address while its old association is being closed. That is over for
+/// both then.
 #[tokio::test]
 async fn an_association_is_closed_although_its_peer_restarts() {
     let (server, to) = listener(options(&["127.0.0.1"]));

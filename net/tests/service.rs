@@ -263,8 +263,8 @@ async fn an_announcement_takes_no_room() {
     assert_eq!(names(to.path()), ["honest"]);
 }
 
-/// Six hundred senders announce a file and send nothing. That takes no thread of those that write files: the next sender's file
-/// arrives all the same.
+/// Six hundred senders announce a file and send nothing. That takes no thread of those that write files: the next
+/// sender's file arrives all the same.
 #[tokio::test]
 async fn senders_that_dawdle_keep_nobody_waiting() {
     const IDLE: usize = 600;

@@ -2,8 +2,8 @@
 //!
 //! `cargo bench -p anabranch-proto --bench endpoints` prints nanoseconds of CPU a data packet, for both ends
 //! together with their acknowledgements; what an idle association occupies; what a poll costs with one
-//! busy association among few and among many idle ones; and whether associations that are made and ended one after the other
-//! become dearer or leave memory behind (`-- 1000000`: so many of them).
+//! busy association among few and among many idle ones; and whether associations that are made and ended one after the
+//! other become dearer or leave memory behind (`-- 1000000`: so many of them).
 
 mod cpu;
 
@@ -207,9 +207,9 @@ fn among(count: u16) -> (f64, usize) {
     (costs[ROUNDS / 2], memory)
 }
 
-/// Makes and ends so many associations one after the other. Returns the nanoseconds of each of the first and of the last tenth of
-/// them, by the cheapest hundredth in each since other programs only add to a cost, and the bytes of memory that all after the
-/// first tenth left behind.
+/// Makes and ends so many associations one after the other. Returns the nanoseconds of each of the first and of the
+/// last tenth of them, by the cheapest hundredth in each since other programs only add to a cost, and the bytes of
+/// memory that all after the first tenth left behind.
 fn succession(count: usize) -> (f64, f64, usize) {
     let mut pair = Pair::new(endpoint(1, SENDER), endpoint(2, 6000), Time::ZERO);
     let hundredth = (count / 100).max(1);

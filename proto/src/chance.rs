@@ -47,8 +47,8 @@ impl std::fmt::Debug for Chance {
     }
 }
 
-/// A random stream from which little is drawn. Only its place is kept, which takes a sixth of a generator's memory; each draw
-/// makes the generator again.
+/// A random stream from which little is drawn. Only its place is kept, which takes a sixth of a generator's memory;
+/// each draw makes the generator again.
 #[derive(Clone)]
 pub(crate) struct SeldomChance {
     seed: [u8; 32],

@@ -182,8 +182,8 @@ impl Config {
         self
     }
 
-    /// The same configuration with the companions of its mechanisms: what the class of ns-2 that has such a mechanism sets besides. It is
-    /// unchanged if the rules are not those of an era.
+    /// The same configuration with the companions of its mechanisms: what the class of ns-2 that has such a mechanism
+    /// sets besides. It is unchanged if the rules are not those of an era.
     pub fn with_companions(mut self) -> Config {
         mechanisms::bring_companions(&mut self.rules, &mut self.mechanisms);
         self

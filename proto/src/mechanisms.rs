@@ -1,5 +1,5 @@
-//! Choices that do not depend on the edition of the standard: extensions of congestion control that no edition has, and behaviour that the
-//! editions leave open or share. Each has one default in all eras.
+//! Choices that do not depend on the edition of the standard: extensions of congestion control that no edition has, and
+//! behaviour that the editions leave open or share. Each has one default in all eras.
 //!
 //! A mechanism can be set alone, like a rule, and is read in exactly one place. `cmt` sets several mechanisms and some
 //! rules at once; [`CMT`] lists them with their values in each era.
@@ -35,8 +35,8 @@ choices {
         Off = "off",
         /// Yes; a SACK with a count of 0 counts as one packet.
         On = "on",
-        /// Yes; a SACK with a count of 0 counts as none. That is the count of a SACK sent by its timer, and of each if `sack_every` is 1 (as
-        /// in ns-2's module).
+        /// Yes; a SACK with a count of 0 counts as none. That is the count of a SACK sent by its timer, and of each if
+        /// `sack_every` is 1 (as in ns-2's module).
         Literal = "literal",
     } = [Off];
 
@@ -134,15 +134,15 @@ choices {
 
     /// What counts towards a path's share of a buffer.
     buffer_split_counts: BufferSplitCounts {
-        /// Chunks last sent on that path that the Cumulative TSN Ack has not passed. The size of the receive buffer is the largest a_rwnd
-        /// that the peer has advertised.
+        /// Chunks last sent on that path that the Cumulative TSN Ack has not passed. The size of the receive buffer is
+        /// the largest a_rwnd that the peer has advertised.
         Buffered = "buffered",
         /// Chunks in flight on that path. The size of the receive buffer is the a_rwnd that the peer advertised last.
         Outstanding = "outstanding",
     } = [Buffered];
 
-    /// Which buffer is watched for data that waits for another path. When half of the buffer holds chunks sent on other paths than the path
-    /// of the lowest TSN, that TSN is sent again on a path with room.
+    /// Which buffer is watched for data that waits for another path. When half of the buffer holds chunks sent on other
+    /// paths than the path of the lowest TSN, that TSN is sent again on a path with room.
     chunk_rescheduling: ChunkRescheduling {
         /// Neither.
         Off = "off",
@@ -162,8 +162,8 @@ choices {
         Opportunistic = "opportunistic",
     } = [Off];
 
-    /// Whether the window of the path that carries the lowest TSN is reduced as after a loss when a full buffer blocks new data on a path
-    /// with room. This happens at most once in a round trip of that path.
+    /// Whether the window of the path that carries the lowest TSN is reduced as after a loss when a full buffer blocks
+    /// new data on a path with room. This happens at most once in a round trip of that path.
     penalise: Penalise {
         /// No.
         Off = "off",
@@ -171,8 +171,8 @@ choices {
         On = "on",
     } = [Off];
 
-    /// Whether a HEARTBEAT is sent when T3-rtx expires while another path works. Its answer measures the path. Otherwise the path's RTO
-    /// would stay doubled while it carries only retransmissions.
+    /// Whether a HEARTBEAT is sent when T3-rtx expires while another path works. Its answer measures the path.
+    /// Otherwise the path's RTO would stay doubled while it carries only retransmissions.
     heartbeat_after_timeout: HeartbeatAfterTimeout {
         /// No.
         Off = "off",
@@ -180,8 +180,8 @@ choices {
         On = "on",
     } = [Off];
 
-    /// Whether one missing report is enough when too little data is outstanding for three reports and no new data can be sent: fewer than
-    /// four full chunks, all but one of them acknowledged by Gap Ack Blocks (RFC 5827 §2.1).
+    /// Whether one missing report is enough when too little data is outstanding for three reports and no new data can
+    /// be sent: fewer than four full chunks, all but one of them acknowledged by Gap Ack Blocks (RFC 5827 §2.1).
     early_retransmit: EarlyRetransmit {
         /// No: T3-rtx detects the loss.
         Off = "off",
@@ -189,8 +189,8 @@ choices {
         On = "on",
     } = [Off];
 
-    /// Whether a packet with room left takes the beginning of the next message if that message must be fragmented anyway. Packets of equal
-    /// size leave in longer runs (GSO).
+    /// Whether a packet with room left takes the beginning of the next message if that message must be fragmented
+    /// anyway. Packets of equal size leave in longer runs (GSO).
     fill_packets: FillPackets {
         /// No. All fragments but the last are as large as a packet allows.
         Off = "off",
@@ -202,14 +202,15 @@ choices {
     loss_detection: LossDetection {
         /// By missing reports (RFC 9260 §7.2.4), with the rules and mechanisms for them.
         MissingReports = "missing-reports",
-        /// By time, separately on each path (RACK, RFC 8985 §6): a chunk is lost if a chunk sent later on its path has been acknowledged
-        /// and the reordering window has passed. Retransmissions are treated like other chunks. Missing reports are not counted, so the
-        /// rules and mechanisms for them have no effect.
+        /// By time, separately on each path (RACK, RFC 8985 §6): a chunk is lost if a chunk sent later on its path has
+        /// been acknowledged and the reordering window has passed. Retransmissions are treated like other chunks.
+        /// Missing reports are not counted, so the rules and mechanisms for them have no effect.
         Rack = "rack",
     } = [MissingReports];
 
-    /// Whether a probe is sent when no data of a path was acknowledged for two round trips. The probe is new data, regardless of the
-    /// window, or else the highest chunk in flight on the path (RFC 8985 §7). Its SACK can reveal the loss before T3-rtx expires.
+    /// Whether a probe is sent when no data of a path was acknowledged for two round trips. The probe is new data,
+    /// regardless of the window, or else the highest chunk in flight on the path (RFC 8985 §7). Its SACK can reveal the
+    /// loss before T3-rtx expires.
     tail_probe: TailProbe {
         /// No.
         Off = "off",
@@ -217,8 +218,8 @@ choices {
         On = "on",
     } = [Off];
 
-    /// Whether the reduction of a window is undone when a timestamp shows that the first chunk declared lost was only late (RFC 3522, RFC
-    /// 4015). Has no effect without `timestamps`.
+    /// Whether the reduction of a window is undone when a timestamp shows that the first chunk declared lost was only
+    /// late (RFC 3522, RFC 4015). Has no effect without `timestamps`.
     spurious_losses: SpuriousLosses {
         /// No.
         Off = "off",
@@ -252,7 +253,8 @@ choices {
 
     /// The reply to a packet out of the blue, and to an INIT while nothing listens (§8.4, §5.1).
     out_of_the_blue: OutOfTheBlue {
-        /// An ABORT without a cause, with the T bit unless it answers an INIT. A SHUTDOWN ACK is answered with SHUTDOWN COMPLETE.
+        /// An ABORT without a cause, with the T bit unless it answers an INIT. A SHUTDOWN ACK is answered with SHUTDOWN
+        /// COMPLETE.
         Abort = "abort",
         /// Nothing. A port scan learns less, but a peer that has lost its association must wait for its timers.
         Silent = "silent",
@@ -277,8 +279,8 @@ pub(crate) fn dac(mechanisms: &Mechanisms) -> Dac {
     mechanisms.dac
 }
 
-/// The settings of `cmt`: the key of a mechanism or rule, and its value in each era, in the order of [`Rules::ERAS`]. An empty value keeps
-/// the era's.
+/// The settings of `cmt`: the key of a mechanism or rule, and its value in each era, in the order of [`Rules::ERAS`].
+/// An empty value keeps the era's.
 pub const CMT: &[(&str, [&str; 4])] = &[
     ("sfr", ["on"; 4]),
     ("cuc", ["v2"; 4]),
@@ -306,9 +308,9 @@ pub const CMT: &[(&str, [&str; 4])] = &[
     ("ssthresh_floor", ["", "", "", "2"]),
 ];
 
-/// What a mechanism sets besides itself in each era, in the order of [`Rules::ERAS`]: the mechanism, its value, the key of another
-/// mechanism or rule, and the values of that key. An empty value keeps the setting. ns-2 has a separate class for such a mechanism, and the
-/// class differs in this too.
+/// What a mechanism sets besides itself in each era, in the order of [`Rules::ERAS`]: the mechanism, its value, the key
+/// of another mechanism or rule, and the values of that key. An empty value keeps the setting. ns-2 has a separate
+/// class for such a mechanism, and the class differs in this too.
 const COMPANIONS: &[(&str, &str, &str, [&str; 4])] =
     &[("heartbeat_after_timeout", "on", "t3_floor", ["", "", "", "two"])];
 
@@ -323,8 +325,8 @@ pub(crate) fn bring_companions(rules: &mut Rules, mechanisms: &mut Mechanisms) {
     }
 }
 
-/// Applies `cmt` to `rules` and `mechanisms`, in the era of `rules`. If `rules` are not those of an era, it applies what `cmt` sets in all
-/// eras.
+/// Applies `cmt` to `rules` and `mechanisms`, in the era of `rules`. If `rules` are not those of an era, it applies
+/// what `cmt` sets in all eras.
 pub(crate) fn bring_cmt(rules: &mut Rules, mechanisms: &mut Mechanisms) {
     let era = Rules::ERAS.iter().position(|(_, era)| era == rules);
     for (key, values) in CMT {

@@ -124,7 +124,8 @@ impl Notes {
         make()
     }
 
-    /// Reports every T3-rtx that was started, restarted or stopped since the last call. `timers`: when that of each path expires.
+    /// Reports every T3-rtx that was started, restarted or stopped since the last call. `timers`: when that of each
+    /// path expires.
     #[inline(always)]
     pub(crate) fn add_timers(&mut self, at: Time, timers: impl Iterator<Item = (PathId, Time)>) {
         if self.noting == Noting::Polled {

@@ -219,8 +219,8 @@ choices {
         None = "none",
         /// Once until the exit point is acknowledged (RFC 4960 §7.2.4).
         UntilExit = "until-exit",
-        /// Whenever a marked chunk is above the exit point: on the path of the lowest such chunk. The exit point moves on to the highest TSN
-        /// that is not marked, and marked chunks above it cut the windows of their paths, too.
+        /// Whenever a marked chunk is above the exit point: on the path of the lowest such chunk. The exit point moves
+        /// on to the highest TSN that is not marked, and marked chunks above it cut the windows of their paths, too.
         OncePerWindow = "once-per-window",
     } = [None, UntilExit, UntilExit, OncePerWindow];
 
@@ -249,7 +249,8 @@ choices {
     t3_marks: T3Marks {
         /// Those in flight.
         InFlight = "in-flight",
-        /// Also those that missing reports have marked and that have not been sent again yet: they count as timed out from then on.
+        /// Also those that missing reports have marked and that have not been sent again yet: they count as timed out
+        /// from then on.
         All = "all",
     } = [InFlight, InFlight, InFlight, All];
 
@@ -297,8 +298,8 @@ choices {
         /// Always, for new data.
         Always = "always",
         /// Only after a cumulative acknowledgement of a fast-retransmitted chunk, until the limit has kept a packet
-        /// back; retransmissions count too, in the answer to the next SACK also those of a timeout and those that left other
-        /// chunks marked.
+        /// back; retransmissions count too, in the answer to the next SACK also those of a timeout and those that left
+        /// other chunks marked.
         WhenArmed = "when-armed",
         /// As `when-armed`, from the first such acknowledgement, also of a chunk sent again after a timeout, to
         /// the end.
@@ -309,7 +310,8 @@ choices {
     t3_restart: T3Restart {
         /// That of the earliest outstanding chunk of the path.
         Earliest = "earliest",
-        /// That one, or one whose Cumulative TSN Ack passes any chunk of the path, even if a gap had acknowledged it before.
+        /// That one, or one whose Cumulative TSN Ack passes any chunk of the path, even if a gap had acknowledged it
+        /// before.
         AnyCumulative = "any-cumulative",
         /// That one, or one whose Cumulative TSN Ack passes a chunk at or above an expected point of the path (`cuc`).
         ExpectedPoint = "expected-point",
@@ -319,7 +321,8 @@ choices {
     t3_resent: T3Resent {
         /// Yes. If the chunk leaves on another path and none is left, T3-rtx stops.
         Restarts = "restarts",
-        /// Only while other chunks of the path are in flight; otherwise it goes on. If none is left, the next SACK stops it.
+        /// Only while other chunks of the path are in flight; otherwise it goes on. If none is left, the next SACK
+        /// stops it.
         WithOthers = "with-others",
     } = [Restarts, Restarts, Restarts, WithOthers];
 
@@ -327,8 +330,8 @@ choices {
     t3_together: T3Together {
         /// The chunks of both paths are marked, then packets leave.
         AtOnce = "at-once",
-        /// One after the other: the packets of the first timer leave before the chunks of the second path are marked. They may start the
-        /// second timer again before it expires.
+        /// One after the other: the packets of the first timer leave before the chunks of the second path are marked.
+        /// They may start the second timer again before it expires.
         InTurn = "in-turn",
     } = [AtOnce, AtOnce, AtOnce, InTurn];
 
@@ -356,9 +359,9 @@ choices {
         Cancel = "cancel",
         /// It goes on, and the next new chunk starts another measurement, so that a path can have several.
         Another = "another",
-        /// It is suspended, and the next new chunk starts another one. If the suspended chunk is acknowledged while that one runs, the
-        /// suspended one counts, and the other is suspended. A measurement that a Gap Ack Block has ended is suspended too, for the case
-        /// that the Gap Ack Block is taken back.
+        /// It is suspended, and the next new chunk starts another one. If the suspended chunk is acknowledged while
+        /// that one runs, the suspended one counts, and the other is suspended. A measurement that a Gap Ack Block has
+        /// ended is suspended too, for the case that the Gap Ack Block is taken back.
         Suspend = "suspend",
     } = [Keep, Keep, Keep, Suspend];
 
@@ -399,7 +402,8 @@ choices {
         Stay = "stay",
     } = [Return, Return, Return, Stay];
 
-    /// Whether the policies `same` and `rtx-lossrate` name paths that are potentially failed (RFC 7829 §3.2; `pf_max_retrans`).
+    /// Whether the policies `same` and `rtx-lossrate` name paths that are potentially failed (RFC 7829 §3.2;
+    /// `pf_max_retrans`).
     failing_paths: FailingPaths {
         /// No.
         Avoided = "avoided",
@@ -407,7 +411,8 @@ choices {
         Named = "named",
     } = [Avoided, Avoided, Avoided, Named];
 
-    /// The path that replaces an inactive one, if every path is inactive (RFC 4960 §8.2 leaves it open; without `pf_max_retrans`).
+    /// The path that replaces an inactive one, if every path is inactive (RFC 4960 §8.2 leaves it open; without
+    /// `pf_max_retrans`).
     dormant: Dormant {
         /// None: the path that carried the data last is used again.
         Last = "last",
@@ -486,18 +491,21 @@ choices {
     gap_filled: GapFilled {
         /// At once.
         AtOnce = "at-once",
-        /// At the time at which it would be sent without the gap; but at once if the gap remained after an earlier chunk of the packet.
+        /// At the time at which it would be sent without the gap; but at once if the gap remained after an earlier
+        /// chunk of the packet.
         Delayed = "delayed",
     } = [AtOnce, AtOnce, AtOnce, Delayed];
 
-    /// What the SACK for a duplicate, which is sent at once, means for the delayed SACK (§6.2); and that for the first DATA (§5.1).
+    /// What the SACK for a duplicate, which is sent at once, means for the delayed SACK (§6.2); and that for the first
+    /// DATA (§5.1).
     duplicate_sack: DuplicateSack {
         /// It takes its place: the next SACK follows `sack_every` further packets.
         Settles = "settles",
-        /// Nothing: the packets before it, and the duplicate, still count towards the next SACK, and so does the packet with the first DATA
-        /// if it holds several chunks.
+        /// Nothing: the packets before it, and the duplicate, still count towards the next SACK, and so does the packet
+        /// with the first DATA if it holds several chunks.
         Besides = "besides",
-        /// It takes the place of the SACK after `sack_every` packets, but SACK.Delay goes on until a further packet starts it again.
+        /// It takes the place of the SACK after `sack_every` packets, but SACK.Delay goes on until a further packet
+        /// starts it again.
         Counted = "counted",
     } = [Settles, Settles, Settles, Besides];
 

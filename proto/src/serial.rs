@@ -1,8 +1,8 @@
 //! Sequence numbers that wrap (RFC 1982). They have no `Ord` on purpose: "smaller" is defined only within half of the
 //! circle. Use `before`, `after` and `distance_from` instead.
 
-/// TSNs that lie more than so many before the last one are too old to be compared with it. After a reset of all TSNs, those up to so many before
-/// the last one count as late, not as far ahead.
+/// TSNs that lie more than so many before the last one are too old to be compared with it. After a reset of all TSNs,
+/// those up to so many before the last one count as late, not as far ahead.
 pub(crate) const LATE: u32 = 1 << 30;
 
 macro_rules! serial {

@@ -1,8 +1,9 @@
-//! The sources read as text: no more than three files of the core import each other in a circle, and nothing below the association imports
-//! it.
+//! The sources read as text: no more than three files of the core import each other in a circle, and nothing below the
+//! association imports it.
 //!
-//! A file imports another if a path in it, through whatever re-exports, leads to an item that the other defines. Declaring a module
-//! and handing its names on is no import; tests are left out. `cargo test -p anabranch-proto --test circles -- --nocapture` lists the circles.
+//! A file imports another if a path in it, through whatever re-exports, leads to an item that the other defines.
+//! Declaring a module and handing its names on is no import; tests are left out. `cargo test -p anabranch-proto --test
+//! circles -- --nocapture` lists the circles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -98,8 +98,8 @@ fn the_emptiest_elements_cost_the_most_and_stay_bounded() {
     }
 }
 
-/// Whatever these bytes are taken for can be encoded, is not longer than they with the last chunk's padding, which may be missing, comes
-/// back equal, and is small in memory.
+/// Whatever these bytes are taken for can be encoded, is not longer than they with the last chunk's padding, which may
+/// be missing, comes back equal, and is small in memory.
 fn harmless(like: &Packet, bytes: Bytes) -> Result<(), TestCaseError> {
     let size = bytes.len();
     let Ok(packet) = unchecked(like, bytes) else { return Ok(()) };

@@ -1,11 +1,13 @@
-//! Extensions in combination, between two ends at random: interleaving, partial reliability, stream reset, authentication, dynamic
-//! addresses, NR-SACK, ECN and timestamps, with and without CMT and potentially failed paths. While messages travel, streams are reset and
-//! added, TSNs are reset, addresses come and go, links fail, and in some cases one end restarts with other extensions.
+//! Extensions in combination, between two ends at random: interleaving, partial reliability, stream reset,
+//! authentication, dynamic addresses, NR-SACK, ECN and timestamps, with and without CMT and potentially failed paths.
+//! While messages travel, streams are reset and added, TSNs are reset, addresses come and go, links fail, and in some
+//! cases one end restarts with other extensions.
 //!
-//! Every reliable message arrives once, whole and in order on its stream. A message with limits arrives at most once and in order, or is
-//! reported to its sender. Every request is answered, and both ends close.
+//! Every reliable message arrives once, whole and in order on its stream. A message with limits arrives at most once
+//! and in order, or is reported to its sender. Every request is answered, and both ends close.
 //!
-//! A failure names its seed: put it into `KEPT`. `ANABRANCH_CASES=N` runs N cases instead of 300, `ANABRANCH_FIRST=N` begins with seed N.
+//! A failure names its seed: put it into `KEPT`. `ANABRANCH_CASES=N` runs N cases instead of 300, `ANABRANCH_FIRST=N`
+//! begins with seed N.
 
 mod support;
 
@@ -129,7 +131,8 @@ impl Case {
         world.wire = seed.is_multiple_of(4);
         world.mark = [0, 3][below(&mut chance, 2) as usize];
         world.keep_log = std::env::var_os("ANABRANCH_FIRST").is_some();
-        // A packet from an address that was deleted is out of the blue, and the ABORT for it may come when the address is back.
+        // A packet from an address that was deleted is out of the blue, and the ABORT for it may come when the address
+        // is back.
         world.lose(usize::MAX, out_of_the_blue);
         let to: Vec<Address> = (0..links).map(|link| address(link, 1)).collect();
         let id = world.ends[0].connect(world.now, PORT + 1, &to).expect("a path");
@@ -274,7 +277,8 @@ impl Case {
         }
     }
 
-    /// Side 0 forgets everything and connects again, from one address and with other extensions. What was under way is lost.
+    /// Side 0 forgets everything and connects again, from one address and with other extensions. What was under way is
+    /// lost.
     fn restart(&mut self) {
         self.heal();
         self.world.run(self.world.now + Duration::from_secs(100));
@@ -383,7 +387,8 @@ impl Case {
     }
 }
 
-/// An ABORT for a packet that belongs to no association. After a restart, it would end the association of the other end first.
+/// An ABORT for a packet that belongs to no association. After a restart, it would end the association of the other end
+/// first.
 fn out_of_the_blue(chunk: &Chunk) -> bool {
     matches!(chunk, Chunk::Abort(abort) if abort.reflected)
 }

@@ -1,7 +1,7 @@
 //! Random sends, reads, losses, duplications, reorderings, path failures and timers between two endpoints:
-//! every message is delivered exactly once, in order on its stream, and both ends close. The ends differ in MTU, buffers, eras and
-//! extensions, and may answer from another of their addresses. With CMT they have its mechanisms, routes and windows at random
-//! besides, on two or three paths.
+//! every message is delivered exactly once, in order on its stream, and both ends close. The ends differ in MTU,
+//! buffers, eras and extensions, and may answer from another of their addresses. With CMT they have its mechanisms,
+//! routes and windows at random besides, on two or three paths.
 //!
 //! A failure names its seed: put it into `KEPT`. `ANABRANCH_CASES=N` runs N cases instead of 2,000 (500 with CMT),
 //! `ANABRANCH_FIRST=N` begins with seed N.

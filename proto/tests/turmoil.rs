@@ -1,10 +1,13 @@
-//! Two endpoints whose users come and go: both connect, shut down, abort and crash at any moment and change streams and addresses, over a network
-//! that loses, doubles, delays and replays packets, and through a NAT that maps one end to new UDP ports.
+//! Two endpoints whose users come and go: both connect, shut down, abort and crash at any moment and change streams and
+//! addresses, over a network that loses, doubles, delays and replays packets, and through a NAT that maps one end to
+//! new UDP ports.
 //!
-//! No message arrives twice, and none before an earlier one of its sender. When the network is calm and nobody does anything any more, every
-//! association that is up carries a message to the other end and then ends gracefully. None is left, and a new one can begin.
+//! No message arrives twice, and none before an earlier one of its sender. When the network is calm and nobody does
+//! anything any more, every association that is up carries a message to the other end and then ends gracefully. None is
+//! left, and a new one can begin.
 //!
-//! `ANABRANCH_STORM=RUNS` (default 100) is how many runs there are, from seed `ANABRANCH_FIRST` on. A failure names its seed.
+//! `ANABRANCH_STORM=RUNS` (default 100) is how many runs there are, from seed `ANABRANCH_FIRST` on. A failure names its
+//! seed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -115,8 +118,8 @@ struct Turmoil {
     lingers: bool,
     nat: bool,
     crashes: bool,
-    /// Whether packets are replayed also when the network is calm. Not with a NAT: one that comes from an earlier port moves the peer there, until
-    /// the peer sends something that must be believed.
+    /// Whether packets are replayed also when the network is calm. Not with a NAT: one that comes from an earlier port
+    /// moves the peer there, until the peer sends something that must be believed.
     replays: bool,
     /// Of a thousand packets so many are lost.
     loss: u64,
@@ -377,7 +380,8 @@ impl Turmoil {
         self.fly(side, packet, 60);
     }
 
-    /// A packet of `side` arrives at the other in at most `latest` milliseconds more than ten, if its address leads there.
+    /// A packet of `side` arrives at the other in at most `latest` milliseconds more than ten, if its address leads
+    /// there.
     fn fly(&mut self, side: usize, mut packet: Packet, latest: u64) {
         let later = below(&mut self.chance, latest);
         if side == 1 {

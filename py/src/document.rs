@@ -41,7 +41,8 @@ pub(crate) fn read(py: Python<'_>, file: &str, text: &str, set: &[String]) -> Py
     Ok(document)
 }
 
-/// How deep lists and dicts may be nested: deeper than any scenario, and so that a dict that contains itself has an end.
+/// How deep lists and dicts may be nested: deeper than any scenario, and so that a dict that contains itself has an
+/// end.
 const DEPTH: usize = 32;
 
 /// A dict as TOML text, in the dict's order. Values are str, bool, int, float, list, tuple and dict.

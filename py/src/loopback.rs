@@ -1,4 +1,5 @@
-//! A transfer in real time over the loopback interface: policies that are Python objects in the endpoints of real networks.
+//! A transfer in real time over the loopback interface: policies that are Python objects in the endpoints of real
+//! networks.
 
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,7 +21,8 @@ const MESSAGE: u64 = 16_384;
 /// How often signals of Python are looked at.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// Sends `size` bytes of user data between two endpoints of this process. Returns the bytes that were acknowledged on each path.
+/// Sends `size` bytes of user data between two endpoints of this process. Returns the bytes that were acknowledged on
+/// each path.
 #[pyfunction]
 pub(crate) fn loopback(
     py: Python<'_>,

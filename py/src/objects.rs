@@ -1,5 +1,5 @@
-//! Results as Python objects: what [`serde`] describes becomes dicts, lists, numbers, strings and None, as JSON would say it, without a text
-//! between.
+//! Results as Python objects: what [`serde`] describes becomes dicts, lists, numbers, strings and None, as JSON would
+//! say it, without a text between.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -124,7 +124,8 @@ impl Path {
     fn timeouts(&self) -> u64 {
         self.0.timeouts
     }
-    /// The share of chunks that were lost, and the ends of its 95 % interval; None before it is known of any chunk what became of it.
+    /// The share of chunks that were lost, and the ends of its 95 % interval; None before it is known of any chunk what
+    /// became of it.
     #[getter]
     fn loss_rate(&self) -> Option<(f64, f64, f64)> {
         self.0.loss_rate().map(|rate| (rate.rate, rate.low, rate.high))

@@ -61,8 +61,8 @@ pub(crate) struct Sibling {
     loss_distance: u64,
 }
 
-/// The table of policies: those built in, and those of the dict `own`, by name. A class with `choose` is a route, another one
-/// with `acked` a window.
+/// The table of policies: those built in, and those of the dict `own`, by name. A class with `choose` is a route,
+/// another one with `acked` a window.
 pub(crate) fn table(own: Option<&Bound<'_, PyDict>>) -> PyResult<Policies> {
     let mut policies = Policies::default();
     for (name, class) in own.into_iter().flat_map(|own| own.iter()) {
@@ -153,8 +153,8 @@ pub(crate) fn take_error() -> Option<PyErr> {
     RAISED.take()
 }
 
-/// Whether an exception is ending what goes on. An endpoint that is dropped meanwhile says goodbye, and no policy is asked for that: a
-/// second exception would end the process.
+/// Whether an exception is ending what goes on. An endpoint that is dropped meanwhile says goodbye, and no policy is
+/// asked for that: a second exception would end the process.
 fn is_ending() -> bool {
     std::thread::panicking()
 }

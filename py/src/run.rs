@@ -79,8 +79,8 @@ impl Run {
     }
 }
 
-/// Runs the scenario `text`; `file` is its name in errors and, without its ending, in the result. `own`: policies by name. `watch` is called now and then
-/// with virtual seconds, bytes delivered, and bytes expected.
+/// Runs the scenario `text`; `file` is its name in errors and, without its ending, in the result. `own`: policies by
+/// name. `watch` is called now and then with virtual seconds, bytes delivered, and bytes expected.
 #[pyfunction]
 #[pyo3(signature = (file, text, set, seed, series, own, watch))]
 #[expect(clippy::too_many_arguments, reason = "called from one place in Python, which names them")]

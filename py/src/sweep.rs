@@ -117,8 +117,8 @@ impl Sweep {
         self.sweep.judges()
     }
 
-    /// Runs the seeds from number `first` (counted from 0) up to but not `end` of cell number `cell`, one after the other.
-    /// A signal ends it with its exception.
+    /// Runs the seeds from number `first` (counted from 0) up to but not `end` of cell number `cell`, one after the
+    /// other. A signal ends it with its exception.
     fn runs_of(&self, py: Python<'_>, cell: usize, first: u64, end: u64) -> PyResult<Runs> {
         let ran = watched(py, None, |stop, _| self.sweep.runs_of(cell, Range { start: first, end }, stop))?;
         let runs = ran.map_err(|error| exception(py, error))?.unwrap_or_default();
@@ -150,8 +150,8 @@ impl Sweep {
         Table::of(columns)
     }
 
-    /// The runs of a table that [`Sweep::table`] made and that may have been in a file since: those of cell number `cell`, from seed number
-    /// `first` on.
+    /// The runs of a table that [`Sweep::table`] made and that may have been in a file since: those of cell number
+    /// `cell`, from seed number `first` on.
     fn runs_from(&self, table: PyTable, cell: usize, first: u64) -> PyResult<Runs> {
         if cell >= self.sweep.cells() {
             return Err(PyValueError::new_err(format!("this sweep has no cell {cell}")));
@@ -186,8 +186,9 @@ impl Sweep {
         Ok(Runs { runs })
     }
 
-    /// Executes the missing runs of the directory `out` on `threads` threads (None: one per core), and writes the tables. Returns whether
-    /// no run is missing. `progress` is called with the number of finished runs and of all runs.
+    /// Executes the missing runs of the directory `out` on `threads` threads (None: one per core), and writes the
+    /// tables. Returns whether no run is missing. `progress` is called with the number of finished runs and of all
+    /// runs.
     #[pyo3(signature = (out, threads, progress))]
     fn execute(
         &self,

@@ -10,7 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString};
 use pyo3_arrow::PyTable;
 
-/// A table of columns in Arrow's memory. Anything that understands the Arrow PyCapsule interface takes it without a copy.
+/// A table of columns in Arrow's memory. Anything that understands the Arrow PyCapsule interface takes it without a
+/// copy.
 #[pyclass(frozen, module = "anabranch._core")]
 pub(crate) struct Table {
     batch: RecordBatch,
@@ -68,8 +69,8 @@ impl Table {
         Ok(Table { batch: batch.map_err(failed)? })
     }
 
-    /// A table of dicts. Dicts within dicts become columns `a.b`; lists and what is None everywhere are left out. The columns are
-    /// those of the first row in its order, then those that further rows add.
+    /// A table of dicts. Dicts within dicts become columns `a.b`; lists and what is None everywhere are left out. The
+    /// columns are those of the first row in its order, then those that further rows add.
     pub(crate) fn of_rows(rows: &[Bound<'_, PyDict>]) -> PyResult<Table> {
         let mut columns: Vec<(String, Vec<Option<Bound<'_, PyAny>>>)> = Vec::new();
         let mut places: BTreeMap<String, usize> = BTreeMap::new();

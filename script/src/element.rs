@@ -1,5 +1,5 @@
-//! Chunks, parameters and causes as a script writes them. An [`Element`] can be encoded, compared with bytes, and printed. Received bytes
-//! are split by their headers only, so no content is hidden by a decoder.
+//! Chunks, parameters and causes as a script writes them. An [`Element`] can be encoded, compared with bytes, and
+//! printed. Received bytes are split by their headers only, so no content is hidden by a decoder.
 
 use std::fmt;
 use std::net::IpAddr;

@@ -1,5 +1,5 @@
-//! The forms of chunks, parameters and causes. One table says how each is written in a script and how it is encoded. Reading, encoding,
-//! comparing and printing all use it.
+//! The forms of chunks, parameters and causes. One table says how each is written in a script and how it is encoded.
+//! Reading, encoding, comparing and printing all use it.
 
 use super::lex::Kind;
 use Family::{Cause, Chunk, Param};

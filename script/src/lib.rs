@@ -1,10 +1,10 @@
-//! Packet scripts. A script drives one endpoint in virtual time and states, packet by packet, what it must send. `docs/packet-scripts.md`
-//! describes the language.
+//! Packet scripts. A script drives one endpoint in virtual time and states, packet by packet, what it must send.
+//! `docs/packet-scripts.md` describes the language.
 //!
-//! `lex`, `parse` and `check` convert the text to a program. `form` is the table of the forms of chunks, parameters and causes; `element`
-//! is one of them. `world` owns the clock, the endpoint and the packets in flight. `wire` encodes elements, and `live` translates between
-//! the script's numbers and the stack's. `socket`, `sending`, `receiving`, `notice`, `sockopt` and `view` implement the calls. Packets
-//! enter and leave the endpoint as bytes.
+//! `lex`, `parse` and `check` convert the text to a program. `form` is the table of the forms of chunks, parameters and
+//! causes; `element` is one of them. `world` owns the clock, the endpoint and the packets in flight. `wire` encodes
+//! elements, and `live` translates between the script's numbers and the stack's. `socket`, `sending`, `receiving`,
+//! `notice`, `sockopt` and `view` implement the calls. Packets enter and leave the endpoint as bytes.
 
 mod ast;
 mod check;
@@ -33,8 +33,8 @@ use std::collections::BTreeSet;
 
 use anabranch_proto::{Config, Time};
 
-/// Reads assignments `KEY=VALUE` of parameters of the stack, as in a script's option `--sctp`. The reader of scenarios provides such a
-/// function; this crate has none.
+/// Reads assignments `KEY=VALUE` of parameters of the stack, as in a script's option `--sctp`. The reader of scenarios
+/// provides such a function; this crate has none.
 pub type ReadParameters = fn(&[String]) -> Result<Config, BadParameter>;
 
 /// A parameter that cannot be set.

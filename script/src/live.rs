@@ -52,8 +52,8 @@ const OUTGOING_RESET: u16 = 13;
 const RESPONSE: u16 = 16;
 const RESPONSE_WITH_TSNS: usize = 20;
 
-/// The parameters of the RE-CONFIG chunk at `at`: for each its type, the offset of its first number, and its length. Parameters that are
-/// too short for their numbers are left out.
+/// The parameters of the RE-CONFIG chunk at `at`: for each its type, the offset of its first number, and its length.
+/// Parameters that are too short for their numbers are left out.
 fn requests(packet: &[u8], at: usize, length: usize) -> Vec<(u16, usize, usize)> {
     let (mut found, mut place, end) = (Vec::new(), at + 4, at + length);
     while let Some(&[a, b, c, d]) = packet.get(place..place + 4).filter(|_| place + 4 <= end) {
@@ -80,9 +80,10 @@ fn add(packet: &mut [u8], at: usize, n: u32) {
 }
 
 impl Live {
-    /// Learns from a packet of the stack. `written` holds the tag and TSN that the script states for its INIT or INIT ACK, if they are
-    /// numbers. If only one is stated, it is learned only while nothing is known: a script that does not check the answer to an unexpected
-    /// INIT keeps its numbers. `setting_up`: whether the stack itself is connecting.
+    /// Learns from a packet of the stack. `written` holds the tag and TSN that the script states for its INIT or INIT
+    /// ACK, if they are numbers. If only one is stated, it is learned only while nothing is known: a script that does
+    /// not check the answer to an unexpected INIT keeps its numbers. `setting_up`: whether the stack itself is
+    /// connecting.
     pub(super) fn learn(&mut self, packet: &[u8], written: Written, setting_up: bool) {
         let Some((at, length)) = walk(packet).first().copied() else { return };
         let (Some(tag), Some(tsn)) = (number(packet, at + 4), number(packet, at + 16)) else { return };

@@ -1,4 +1,5 @@
-//! Converts tokens to a script. Chunks, parameters and causes are all read as items here; `check` converts the items to elements.
+//! Converts tokens to a script. Chunks, parameters and causes are all read as items here; `check` converts the items to
+//! elements.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;

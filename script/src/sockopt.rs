@@ -225,7 +225,8 @@ pub(super) fn one(value: &Expr) -> Option<u32> {
     number(value).and_then(|n| u32::try_from(n).ok())
 }
 
-/// Changes the parameters as `sysctl NAME=VALUE` does. Switches of unsupported extensions and unknown names have no effect.
+/// Changes the parameters as `sysctl NAME=VALUE` does. Switches of unsupported extensions and unknown names have no
+/// effect.
 pub(super) fn sysctl(name: &str, value: u64, config: &mut Config) {
     let millis = Duration::from_millis(value);
     let count = u32::try_from(value).unwrap_or(u32::MAX);

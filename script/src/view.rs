@@ -1,4 +1,5 @@
-//! The calls of this project: they show the state of an association and its paths, and do what the socket interface has no call for.
+//! The calls of this project: they show the state of an association and its paths, and do what the socket interface has
+//! no call for.
 
 use std::net::IpAddr;
 

@@ -165,8 +165,8 @@ pub(super) fn chunks(packet: &[u8]) -> Option<Vec<Bytes<'_>>> {
     split(Family::Chunk, packet.get(HEADER..)?)
 }
 
-/// Checks a packet of the stack for errors that no script allows: a wrong checksum, padding that is not zero, a wrong length, more bytes
-/// than the path MTU.
+/// Checks a packet of the stack for errors that no script allows: a wrong checksum, padding that is not zero, a wrong
+/// length, more bytes than the path MTU.
 pub(super) fn fault(packet: &[u8], checksum: Checksum, room: usize) -> Option<String> {
     let mut right = packet.to_vec();
     set_checksum(&mut right, checksum);

@@ -17,8 +17,8 @@ use super::wire::{self, EchoedValues};
 const PEER_PORT: u16 = 40_000;
 /// The number of log lines that a failure shows.
 const LOG: usize = 12;
-/// The largest number of packets that wait for the script to expect them, and the number of times at which timers may expire. A script with
-/// short timers and long pauses would otherwise take all memory, or hours.
+/// The largest number of packets that wait for the script to expect them, and the number of times at which timers may
+/// expire. A script with short timers and long pauses would otherwise take all memory, or hours.
 const MOST_WAITING: usize = 100_000;
 const MOST_STEPS: u32 = 5_000_000;
 const UDP_HEADER: u32 = 8;

@@ -6,7 +6,8 @@ use std::process::{Child, Command, Stdio};
 
 use crate::namespace::Namespace;
 
-/// It waits for a line from the session. If its input ends without one, it kills every process in the session's network namespaces.
+/// It waits for a line from the session. If its input ends without one, it kills every process in the session's network
+/// namespaces.
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM
 read -r over && exit
@@ -23,8 +24,9 @@ while [ "$found" ]; do
 done
 "#;
 
-/// A process that outlives the session. It holds the namespaces open: the system gives their numbers to new ones when they are gone, and then the
-/// script would kill the programs of another session. Where it cannot be started, a killed session leaves its programs.
+/// A process that outlives the session. It holds the namespaces open: the system gives their numbers to new ones when
+/// they are gone, and then the script would kill the programs of another session. Where it cannot be started, a killed
+/// session leaves its programs.
 pub(crate) struct Guard(Option<Child>);
 
 impl Guard {

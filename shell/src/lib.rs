@@ -1,11 +1,11 @@
 //! Real programs over the simulated links of a scenario, in real time.
 //!
-//! Each node with a program is a network namespace that has one TUN device for each interface of the node. [`run`] reads the packets
-//! of the devices, gives them to [`anabranch_sim::Live`], which carries them through the same links as in a simulation, and writes each
-//! to the device where it arrives, at its time. The only clock is here.
+//! Each node with a program is a network namespace that has one TUN device for each interface of the node. [`run`]
+//! reads the packets of the devices, gives them to [`anabranch_sim::Live`], which carries them through the same links
+//! as in a simulation, and writes each to the device where it arrives, at its time. The only clock is here.
 //!
-//! Nothing has to be removed after a session: a namespace and its devices end with the last process and file that hold them. The programs of a session
-//! that is killed by SIGKILL are ended by a process that waits for that (`guard`).
+//! Nothing has to be removed after a session: a namespace and its devices end with the last process and file that hold
+//! them. The programs of a session that is killed by SIGKILL are ended by a process that waits for that (`guard`).
 
 #![allow(clippy::disallowed_types, reason = "programs have real clocks")]
 
@@ -89,10 +89,11 @@ impl ShellError {
     }
 }
 
-/// Runs a program at the first node, and those of `beside` before it, over the links of `scenario`. The session ends with the first
-/// program, or when a signal asks for it. The flows `left_out` do not run.
+/// Runs a program at the first node, and those of `beside` before it, over the links of `scenario`. The session ends
+/// with the first program, or when a signal asks for it. The flows `left_out` do not run.
 ///
-/// Without root this moves the process into a user namespace of its own, which only a process with a single thread can do.
+/// Without root this moves the process into a user namespace of its own, which only a process with a single thread can
+/// do.
 ///
 /// # Errors
 /// Nodes that do not exist, programs that do not exist, and refusals of the system.

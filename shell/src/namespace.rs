@@ -117,8 +117,9 @@ fn names<'a>(links: impl Iterator<Item = &'a str>) -> Vec<String> {
     links.enumerate().map(name).collect()
 }
 
-/// The commands of `ip` for a namespace: addresses, and routes to every other host. A packet with the source address of an interface leaves
-/// by that interface. A packet without a source address leaves by the interface with the shortest way.
+/// The commands of `ip` for a namespace: addresses, and routes to every other host. A packet with the source address of
+/// an interface leaves by that interface. A packet without a source address leaves by the interface with the shortest
+/// way.
 fn commands(own: &[usize], devices: &[String], interfaces: &[Interface]) -> String {
     let mut lines = vec!["link set lo up".to_owned()];
     for (number, (i, device)) in own.iter().zip(devices).enumerate() {

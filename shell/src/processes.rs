@@ -127,7 +127,8 @@ impl Processes {
         }
     }
 
-    /// How the session has ended, if it has. A signal is passed on to the first program, and the session waits for its end.
+    /// How the session has ended, if it has. A signal is passed on to the first program, and the session waits for its
+    /// end.
     pub(crate) fn ended(&mut self, signals: &Signals) -> Option<Ending> {
         if let Some(signal) = signals.take() {
             // From a terminal, the program gets Ctrl-C itself, and may have its own use for it.

@@ -18,7 +18,8 @@ pub struct Report {
     pub interfaces: Vec<InterfaceReport>,
     /// How much later than in the simulation packets reached programs.
     pub lateness: Lateness,
-    /// Packets of programs that had no route: their destination is no host of the scenario that can be reached from there.
+    /// Packets of programs that had no route: their destination is no host of the scenario that can be reached from
+    /// there.
     pub unroutable: u64,
     /// Packets that reached hosts without a program and were no pings.
     pub unanswered: u64,

@@ -1,7 +1,7 @@
 //! The cost of the agenda with 10,000 entities: `cargo bench -p anabranch-sim --bench agenda`.
 //!
-//! A radio cancels and moves its timers all the time: of a hundred changes of a timer, one is for an event that happens. On a wire every event
-//! happens as it was scheduled.
+//! A radio cancels and moves its timers all the time: of a hundred changes of a timer, one is for an event that
+//! happens. On a wire every event happens as it was scheduled.
 //!
 //! On two busy cores of 2026: 35 to 45 ns per change, however often timers are moved.
 #![allow(clippy::disallowed_types, reason = "it measures the program, not the simulation")]
@@ -26,8 +26,8 @@ fn main() {
     }
 }
 
-/// Every entity waits for an event. Of so many changes of timers one belongs to an event that happens, whose entity waits for the next; the
-/// others move the event of any entity. The time that all changes take, in nanoseconds.
+/// Every entity waits for an event. Of so many changes of timers one belongs to an event that happens, whose entity
+/// waits for the next; the others move the event of any entity. The time that all changes take, in nanoseconds.
 fn run(moved: u64) -> u64 {
     let mut agenda = Agenda::new(ENTITIES as usize);
     let mut random = 1_u64;

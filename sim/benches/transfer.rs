@@ -1,8 +1,8 @@
-//! A scenario run once, for `bench/instructions` and whoever profiles the simulator: small to build, and nothing in it but reader,
-//! engine and protocol.
+//! A scenario run once, for `bench/instructions` and whoever profiles the simulator: small to build, and nothing in it
+//! but reader, engine and protocol.
 //!
-//! `transfer FILE [KEY=VALUE]...` runs the scenario of a file with these changes and prints how many chunks of user data its
-//! flows sent.
+//! `transfer FILE [KEY=VALUE]...` runs the scenario of a file with these changes and prints how many chunks of user
+//! data its flows sent.
 
 use anabranch_proto::Policies;
 use anabranch_sim::scenario::Document;

@@ -1,10 +1,11 @@
 //! A scenario's network that carries packets of real programs.
 //!
-//! The links, their queues, losses and changes, the flows and the cross traffic are those of a run. Only the clock is outside: who
-//! drives a [`Live`] tells it the time, gives it packets at interfaces of *attached* nodes, and takes those that have arrived. There is
-//! still no clock here: the same packets at the same times give the same results.
+//! The links, their queues, losses and changes, the flows and the cross traffic are those of a run. Only the clock is
+//! outside: who drives a [`Live`] tells it the time, gives it packets at interfaces of *attached* nodes, and takes
+//! those that have arrived. There is still no clock here: the same packets at the same times give the same results.
 //!
-//! Nodes without an attached program can be reached too. What arrives there also comes out, so that the driver can answer it.
+//! Nodes without an attached program can be reached too. What arrives there also comes out, so that the driver can
+//! answer it.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -64,8 +65,8 @@ pub struct Live {
 }
 
 impl Live {
-    /// The network of `scenario` with programs at the nodes `attached`, which forward nothing, and without the flows `left_out`,
-    /// whose ends remain hosts.
+    /// The network of `scenario` with programs at the nodes `attached`, which forward nothing, and without the flows
+    /// `left_out`, whose ends remain hosts.
     ///
     /// # Errors
     /// The errors of [`run`](crate::run), and nodes that do not exist or have no neighbour.
@@ -120,8 +121,8 @@ impl Live {
         self.engine.next_event()
     }
 
-    /// A program sends a packet at an interface, at the time to which the network has gone on. Returns whether there is a route
-    /// to its destination: if there is none, nothing happens.
+    /// A program sends a packet at an interface, at the time to which the network has gone on. Returns whether there is
+    /// a route to its destination: if there is none, nothing happens.
     pub fn send(&mut self, interface: usize, to: IpAddr, packet: Vec<u8>) -> bool {
         let Some((to, start)) = self.routes.get(interface).and_then(|routes| routes.get(&to).copied()) else {
             return false;
@@ -173,7 +174,8 @@ fn interfaces(network: &Network, attached: &[String], ipv6: bool) -> (Vec<Direct
     all.unzip()
 }
 
-/// Pairs of interfaces of different nodes, of which one is attached, with a route from the first to the second; and its hops.
+/// Pairs of interfaces of different nodes, of which one is attached, with a route from the first to the second; and its
+/// hops.
 fn ways(network: &Network, ids: &[DirectionId], interfaces: &[Interface]) -> Vec<(usize, usize, usize)> {
     let mut ways = Vec::new();
     for (from, here) in interfaces.iter().enumerate() {

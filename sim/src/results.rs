@@ -27,8 +27,9 @@ pub struct RunResult {
     /// The radios, by channel, then node. If the scenario has a `measure`, they are of that part of the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stations: Vec<StationResult>,
-    /// Jain's fairness index of the flows' throughputs: 1 if all are equal, 1/n if one of n flows has everything (eq. 1 of
-    /// "Effect of Congestion Control on the Performance of TCP and SCTP over Satellite Networks"). `None` if nothing arrived.
+    /// Jain's fairness index of the flows' throughputs: 1 if all are equal, 1/n if one of n flows has everything (eq. 1
+    /// of "Effect of Congestion Control on the Performance of TCP and SCTP over Satellite Networks"). `None` if nothing
+    /// arrived.
     pub fairness: Option<f64>,
     /// How much higher the mean throughput of the SCTP flows is than that of the TCP flows, in per cent (eq. 2 there);
     /// `None` unless there are both.
@@ -130,13 +131,13 @@ pub struct FlowResult {
     /// Packets with user data that arrived per second, in bit/s with IP headers: from its start until
     /// completion, or until the end of the run.
     pub throughput: f64,
-    /// Packets sent by its sender, retransmissions included. TCP: segments with user data or FIN, and window probes; neither SYNs nor bare
-    /// acknowledgements.
+    /// Packets sent by its sender, retransmissions included. TCP: segments with user data or FIN, and window probes;
+    /// neither SYNs nor bare acknowledgements.
     pub packets: u64,
     /// DATA chunks (TCP: segments) sent again, by cause and path.
     pub retransmissions: Retransmissions,
-    /// Seconds during which user data waited and nothing could be sent, by cause. SCTP and Multipath TCP count them; of other transports they
-    /// are 0.
+    /// Seconds during which user data waited and nothing could be sent, by cause. SCTP and Multipath TCP count them; of
+    /// other transports they are 0.
     pub blocked: Blocked,
     /// Expirations of the retransmission timer at its sender.
     pub timeouts: u64,
@@ -146,19 +147,19 @@ pub struct FlowResult {
     pub probes: u64,
     /// DATA chunks that its receiver received more than once.
     pub duplicates: u64,
-    /// How it ended: "closed" (UDP: everything arrived or was dropped), "lost", or "open" (it went on until the end of the
-    /// run).
+    /// How it ended: "closed" (UDP: everything arrived or was dropped), "lost", or "open" (it went on until the end of
+    /// the run).
     pub outcome: &'static str,
     /// Its sender's paths.
     pub paths: Vec<PathResult>,
     /// The packets of both ends on the link directions of its routes.
     pub links: Vec<FlowLink>,
-    /// Bytes of user data that the receiving application had not read at the end of the run; `None` if the flow is complete or
-    /// has no amount.
+    /// Bytes of user data that the receiving application had not read at the end of the run; `None` if the flow is
+    /// complete or has no amount.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<u64>,
-    /// How long its messages took; `None` if the flow sends as fast as it can, or if its messages are unordered or can be
-    /// abandoned.
+    /// How long its messages took; `None` if the flow sends as fast as it can, or if its messages are unordered or can
+    /// be abandoned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<Latency>,
     /// What happened to it when links on its routes went down, in order of time.
@@ -209,13 +210,13 @@ pub struct OutageResult {
     pub down: f64,
     /// When it worked again, seconds from the beginning of the run; `None`: never.
     pub up: Option<f64>,
-    /// Seconds from `down` until the sender regarded its paths over the link as potentially failed or inactive; `None`: it
-    /// never did, or the transport has no such state.
+    /// Seconds from `down` until the sender regarded its paths over the link as potentially failed or inactive; `None`:
+    /// it never did, or the transport has no such state.
     pub detected: Option<f64>,
     /// Seconds from `down` until the sender first sent new data on a route without the link; `None`: never.
     pub new_data: Option<f64>,
-    /// Seconds from `down` until the receiving application first read something after data had been sent on a route that
-    /// worked; `None`: never.
+    /// Seconds from `down` until the receiving application first read something after data had been sent on a route
+    /// that worked; `None`: never.
     pub delivered: Option<f64>,
     /// Seconds from `up` until the sender first sent new data over the link again; `None`: never.
     pub returned: Option<f64>,
@@ -276,7 +277,8 @@ pub struct Blocked {
     pub send_buffer: f64,
     /// The congestion window of every usable path is full.
     pub cwnd: f64,
-    /// None of these: the association is not set up yet, retransmissions go first, an event allowed no more packets, or a route waits for a path.
+    /// None of these: the association is not set up yet, retransmissions go first, an event allowed no more packets, or
+    /// a route waits for a path.
     pub turn: f64,
 }
 
@@ -301,8 +303,9 @@ pub struct PathResult {
     pub rto: f64,
     /// Copies sent on this path of chunks in flight on another path.
     pub reinjected: u64,
-    /// Seconds during which new data waited because the peer's window or the send buffer was full, while this path carried
-    /// the lowest TSN not acknowledged. The sum over all paths is `blocked.peer_window` + `blocked.send_buffer`.
+    /// Seconds during which new data waited because the peer's window or the send buffer was full, while this path
+    /// carried the lowest TSN not acknowledged. The sum over all paths is `blocked.peer_window` +
+    /// `blocked.send_buffer`.
     pub blocks: f64,
     /// Times that the retransmission timer expired.
     pub timeouts: u64,
@@ -335,8 +338,8 @@ pub struct TrafficResult {
     pub bytes: u64,
     /// Packets dropped by links and radios.
     pub dropped: u64,
-    /// What the sources offered in each direction, bit/s with IP headers: from the start of the first source to the end of
-    /// the run.
+    /// What the sources offered in each direction, bit/s with IP headers: from the start of the first source to the end
+    /// of the run.
     pub load: f64,
     /// The Hurst parameter of the traffic offered: 0.5 without long-range dependence, up to 1 for self-similar traffic;
     /// `None` if the run is too short for an estimate (under 400 mean on and off times) or the rate is constant.
@@ -360,9 +363,9 @@ pub struct LinkResult {
     pub drops: Drops,
     /// The most packets that were ever in the queue, the one being sent included.
     pub queue_max: u64,
-    /// The sum of the throughputs of the flows whose data it carries, in per cent of its rate, or of the mean of a rate that
-    /// changes (eq. 3 of the paper named at [`RunResult::fairness`]). More than 100 if the flows are not all active at the same time: each
-    /// throughput counts until its flow is complete.
+    /// The sum of the throughputs of the flows whose data it carries, in per cent of its rate, or of the mean of a rate
+    /// that changes (eq. 3 of the paper named at [`RunResult::fairness`]). More than 100 if the flows are not all
+    /// active at the same time: each throughput counts until its flow is complete.
     pub utilisation: f64,
     /// Results within the scenario's `measure`.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,5 +1,5 @@
-//! One end of a captured association against our endpoint: captures of our own runs have no difference in their own era, and
-//! the expected one in another.
+//! One end of a captured association against our endpoint: captures of our own runs have no difference in their own
+//! era, and the expected one in another.
 
 use anabranch_proto::wire::Chunk;
 use anabranch_proto::{Duration, Policies};
@@ -94,7 +94,8 @@ fn compared(capture: &[u8], played: Option<&str>, settings: &[&str]) -> Compared
     compare(&conversation, &comparison).expect("the settings fit")
 }
 
-/// The settings of `[flow.sctp]` in both: a capture of the example with them, and what differs with the same at its sender and its receiver.
+/// The settings of `[flow.sctp]` in both: a capture of the example with them, and what differs with the same at its
+/// sender and its receiver.
 fn own(more: &[&str], sctp: &[&str]) -> (Vec<u8>, [Compared; 2]) {
     let keys: Vec<String> = sctp.iter().map(|setting| format!("flow.f.sctp.{setting}")).collect();
     let all: Vec<&str> = more.iter().copied().chain(keys.iter().map(String::as_str)).collect();
@@ -132,8 +133,8 @@ fn an_era_answers_its_own_captures_at_both_ends() {
     }
 }
 
-/// A sender with two slow interfaces, one of which goes down: packets that wait for one leave behind later ones of the other, and the
-/// capture shows them when they leave.
+/// A sender with two slow interfaces, one of which goes down: packets that wait for one leave behind later ones of the
+/// other, and the capture shows them when they leave.
 #[test]
 fn the_order_of_packets_on_different_interfaces_is_no_difference() {
     let text = include_str!("../../scenarios/outage.toml");
@@ -162,7 +163,8 @@ fn the_order_of_packets_on_different_interfaces_is_no_difference() {
     );
 }
 
-/// A sender whose own link loses packets: a lost packet takes no place in the queue, and the capture shows it before those that waited.
+/// A sender whose own link loses packets: a lost packet takes no place in the queue, and the capture shows it before
+/// those that waited.
 #[test]
 fn packets_that_the_own_link_loses_are_no_difference() {
     let text = include_str!("../../scenarios/loss.toml");
@@ -175,7 +177,8 @@ fn packets_that_the_own_link_loses_are_no_difference() {
     assert_eq!(compare(&conversation, &comparison).expect("the settings fit").differences, []);
 }
 
-/// A sender whose own queue overflows: the capture shows a packet that was dropped at once, and before it those that still waited.
+/// A sender whose own queue overflows: the capture shows a packet that was dropped at once, and before it those that
+/// still waited.
 #[test]
 fn packets_that_the_own_queue_drops_are_no_difference() {
     let slow = ["link.access.rate=4 Mbit/s", "link.access.queue=20 packets", "link.far.loss=0 %"];
@@ -304,7 +307,8 @@ fn a_reflected_tag_tells_who_sent_the_packet() {
     assert_eq!(ends.map(|end| end.differences), [[], []]);
 }
 
-/// COOKIE ECHO is lost on the first path, and leaves again on the second one. The user had named both addresses of the peer.
+/// COOKIE ECHO is lost on the first path, and leaves again on the second one. The user had named both addresses of the
+/// peer.
 #[test]
 fn the_addresses_that_the_user_named_are_found() {
     let capture = capture_of(TWO_PATHS, &["link.b0.loss=[{ packets = [2] }, \"0 %\"]"]);
@@ -312,8 +316,8 @@ fn the_addresses_that_the_user_named_are_found() {
     assert_eq!((&found.differences[..], &found.assumed[..]), (&[][..], &[Assumption::PeerAddresses][..]));
 }
 
-/// Two addresses of the sender can be in one network of usual length. A retransmission on the second path leaves from the second of
-/// them, and does not wait behind packets on the first path.
+/// Two addresses of the sender can be in one network of usual length. A retransmission on the second path leaves from
+/// the second of them, and does not wait behind packets on the first path.
 #[test]
 fn each_path_has_its_own_interface() {
     let slow = ["link.a0.rate=1 Mbit/s", "link.b0.loss=[{ packets = [30] }, \"0 %\"]"];
@@ -424,8 +428,9 @@ fn skip_packets(capture: &[u8], mut packets: u32) -> Vec<u8> {
     kept
 }
 
-/// usrsctp against itself over a veth pair, one packet in eleven with user data of more than 1,000 bytes dropped: six messages of 3,000
-/// bytes, then three of 500. Made with `interop/peer.c` and tcpdump at 10.9.0.2, which sends the messages.
+/// usrsctp against itself over a veth pair, one packet in eleven with user data of more than 1,000 bytes dropped: six
+/// messages of 3,000 bytes, then three of 500. Made with `interop/peer.c` and tcpdump at 10.9.0.2, which sends the
+/// messages.
 const USRSCTP: &[u8] = include_bytes!("captures/usrsctp.pcap");
 
 #[test]

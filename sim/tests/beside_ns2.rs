@@ -1,14 +1,16 @@
-//! The variants `sack1` and `sack1-2002` beside ns-2's `Agent/TCP/Sack1`: the same data packets in the same order at the same
-//! times, for random lists of lost packets, with and without delayed acknowledgements, through all timeouts. Needs `ns`.
+//! The variants `sack1` and `sack1-2002` beside ns-2's `Agent/TCP/Sack1`: the same data packets in the same order at
+//! the same times, for random lists of lost packets, with and without delayed acknowledgements, through all timeouts.
+//! Needs `ns`.
 //!
-//! Timeouts are counted in ticks, and how far into a tick the clock begins decides how round trips are rounded. ns-2 draws
-//! this for each agent; a script that does not seed its generator always gets the same, which is the variants' default.
+//! Timeouts are counted in ticks, and how far into a tick the clock begins decides how round trips are rounded. ns-2
+//! draws this for each agent; a script that does not seed its generator always gets the same, which is the variants'
+//! default.
 //!
 //! With delayed acknowledgements the timer and the packet that would cancel it are often due at the same moment: one
-//! acknowledgement leaves at once and another one delay later, and the answers to both are one delay apart as well. In ns-2
-//! the rounding of its floating-point clock then decides which comes first. It decides for the packet nearly always, and so
-//! the packet is first here. It is not quite regular: the same flow of ns-2, begun a whole second later, can send other
-//! packets from such a moment on. A list counts as the same if ns-2 agrees from one of the two starts.
+//! acknowledgement leaves at once and another one delay later, and the answers to both are one delay apart as well. In
+//! ns-2 the rounding of its floating-point clock then decides which comes first. It decides for the packet nearly
+//! always, and so the packet is first here. It is not quite regular: the same flow of ns-2, begun a whole second later,
+//! can send other packets from such a moment on. A list counts as the same if ns-2 agrees from one of the two starts.
 
 mod support;
 

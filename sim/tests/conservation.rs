@@ -1,5 +1,5 @@
-//! Nothing appears or vanishes: the counts of a result agree with each other, in every scenario of the repository and in those of the
-//! publications, of which the first seconds are run.
+//! Nothing appears or vanishes: the counts of a result agree with each other, in every scenario of the repository and
+//! in those of the publications, of which the first seconds are run.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

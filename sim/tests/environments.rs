@@ -50,8 +50,8 @@ fn result_of(text: &str, edits: &[&str], watch: Option<&mut Watch>) -> RunResult
     run(&scenario, RunOptions { observer, ..RunOptions::default() }).expect("it runs")
 }
 
-/// Arrivals of 3000 datagrams, nanoseconds after each would arrive without jitter: the n-th leaves after n milliseconds, and
-/// takes 102,400 ns to send.
+/// Arrivals of 3000 datagrams, nanoseconds after each would arrive without jitter: the n-th leaves after n
+/// milliseconds, and takes 102,400 ns to send.
 fn lateness(edits: &[&str]) -> Vec<i64> {
     let mut watch = Watch::default();
     let edits: Vec<&str> = ["flow.f.ip_header=20 B"].iter().chain(edits).copied().collect();
@@ -187,8 +187,8 @@ fn an_outage_tells_when_it_was_noticed_and_when_data_came_again() {
     };
     let flows = [0, 2, 5].map(outage);
     let [at_once, usual, patient] = [0, 1, 2].map(|at| of(&flows[at]));
-    // After 1, 3 and 6 timeouts: the RTO is 200 ms, and each next takes twice as long. The timer that ran when the link went
-    // down had begun before; each later one begins with the next message or heartbeat.
+    // After 1, 3 and 6 timeouts: the RTO is 200 ms, and each next takes twice as long. The timer that ran when the link
+    // went down had begun before; each later one begins with the next message or heartbeat.
     let first = at_once[0];
     assert!((0.1..0.25).contains(&first), "{first}");
     for (detected, least) in [(usual[0], 0.2 * 6.0), (patient[0], 0.2 * 62.0)] {

@@ -144,7 +144,8 @@ fn simulate(scenario: &Scenario, transport: &StopAndWait) -> Result<RunResult, R
     run(scenario, RunOptions { foreign: &[transport], extra_polls: true, ..RunOptions::default() })
 }
 
-/// Ten packets of 1,500 bytes, each 1.5 ms on the link, and ten answers of 29 bytes, each 29 µs; and the delay for each.
+/// Ten packets of 1,500 bytes, each 1.5 ms on the link, and ten answers of 29 bytes, each 29 µs; and the delay for
+/// each.
 #[test]
 fn a_transport_from_outside_carries_a_flow() {
     let transport = StopAndWait::default();

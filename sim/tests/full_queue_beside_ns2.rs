@@ -1,10 +1,12 @@
-//! Flows that lose packets in a full drop-tail queue, beside ns-2's: one `sack1` or `sack1-2002`, two or three of them, or SCTP of era `ns2`
-//! and one or two of them. Every flow must send the same data as in ns-2 at the same times, to 20 µs. Needs `ns`.
+//! Flows that lose packets in a full drop-tail queue, beside ns-2's: one `sack1` or `sack1-2002`, two or three of them,
+//! or SCTP of era `ns2` and one or two of them. Every flow must send the same data as in ns-2 at the same times, to 20
+//! µs. Needs `ns`.
 //!
-//! In a tie, a packet reaches a full queue at the very moment at which another one leaves it, or two packets arrive at the same moment. In
-//! slow start such ties are the rule: the first packet of a round finds an idle link and leaves it when the second one arrives, both one
-//! round trip after the packets that released them. Here the departure comes first; in ns-2 the rounding of its clock decides, so that its
-//! result can depend on the second at which it begins. So a setting with a tie may differ from there on, and one without may not.
+//! In a tie, a packet reaches a full queue at the very moment at which another one leaves it, or two packets arrive at
+//! the same moment. In slow start such ties are the rule: the first packet of a round finds an idle link and leaves it
+//! when the second one arrives, both one round trip after the packets that released them. Here the departure comes
+//! first; in ns-2 the rounding of its clock decides, so that its result can depend on the second at which it begins. So
+//! a setting with a tie may differ from there on, and one without may not.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! What policies are told of acknowledgements. A route that says that it need not be told what SACKs acknowledge is not told, which changes
-//! nothing else. A window is told of every byte.
+//! What policies are told of acknowledgements. A route that says that it need not be told what SACKs acknowledge is not
+//! told, which changes nothing else. A window is told of every byte.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -106,8 +106,8 @@ fn counted(protocol: &str, keys: &str, seed: u64) -> (u64, u64) {
     (bytes.load(Ordering::Relaxed), results.flows[0].timeouts)
 }
 
-/// SCTP counts 689 chunks with their headers of 16 bytes, TCP the FIN of each end. After a timeout TCP forgets what was acknowledged
-/// selectively (RFC 2018 §8), and hears of it again.
+/// SCTP counts 689 chunks with their headers of 16 bytes, TCP the FIN of each end. After a timeout TCP forgets what was
+/// acknowledged selectively (RFC 2018 §8), and hears of it again.
 #[test]
 fn a_window_hears_of_every_byte_once_also_in_recovery() {
     for (protocol, keys, expected, forgets) in [

@@ -1,4 +1,5 @@
-//! Multipath TCP: what two paths carry, one path beside TCP, coupled windows, and that every byte arrives whatever happens.
+//! Multipath TCP: what two paths carry, one path beside TCP, coupled windows, and that every byte arrives whatever
+//! happens.
 //!
 //! `ANABRANCH_RUNS=100000` makes so many random runs instead of 300; `ANABRANCH_FIRST` is the seed of the first.
 
@@ -56,8 +57,9 @@ fn loss_free_paths_carry_what_their_rates_allow() {
     }
 }
 
-/// With one path it is TCP with smaller segments: as many of them, at nearly the same times. The options make each packet
-/// 24 bytes longer, so TCP gets an IP header that much longer; beside DATA_ACK there is room for three SACK blocks.
+/// With one path it is TCP with smaller segments: as many of them, at nearly the same times. The options make each
+/// packet 24 bytes longer, so TCP gets an IP header that much longer; beside DATA_ACK there is room for three SACK
+/// blocks.
 #[test]
 fn one_path_is_tcp() {
     for loss in ["0 %", "1 %"] {
@@ -78,7 +80,8 @@ fn one_path_is_tcp() {
     }
 }
 
-/// A loss leaves half of five segments and not four of them, and the timeouts of a segment in a row cut ssthresh once, whatever the window.
+/// A loss leaves half of five segments and not four of them, and the timeouts of a segment in a row cut ssthresh once,
+/// whatever the window.
 //= rfc5681#section-3.1
 #[test]
 fn every_window_has_the_thresholds_of_tcp() {
@@ -136,7 +139,8 @@ impl Observer for Fins {
     }
 }
 
-/// The other subflow waits for its own FIN. The first does not wait for that: its RTO is 1 s, the other's round trip 1.2 s.
+/// The other subflow waits for its own FIN. The first does not wait for that: its RTO is 1 s, the other's round trip
+/// 1.2 s.
 #[test]
 fn a_lost_fin_goes_again_after_a_timeout() {
     let fins = |loss: &str| {
@@ -186,7 +190,8 @@ fn a_server_without_multipath_gets_plain_tcp() {
     assert!(full > 6.0 && (flow.paths[0].blocks - full).abs() < 1e-9, "of 8 s: {:?}", flow.blocked);
 }
 
-/// The round trip is longer than the timeout of a SYN, so the SYN and its answer come twice. What the application has written is sent once.
+/// The round trip is longer than the timeout of a SYN, so the SYN and its answer come twice. What the application has
+/// written is sent once.
 #[test]
 fn a_fallback_that_is_told_twice_happens_once() {
     let text = flow("", &[(10, 700, QUEUE)], "send = '100 B'", "server_multipath = false");
@@ -201,15 +206,16 @@ fn closed(path: &str, own: &str) -> f64 {
     result.ended
 }
 
-/// The first data goes with the keys and has no DATA_FIN. That follows at once when the keys have arrived, and not after a timeout.
+/// The first data goes with the keys and has no DATA_FIN. That follows at once when the keys have arrived, and not
+/// after a timeout.
 #[test]
 fn data_fin_follows_the_keys() {
     let ended = closed("", "send = '1 B'");
     assert!(ended < 0.3, "an acknowledgement is delayed by 0.2 s: {ended} s");
 }
 
-/// The packets of the client are SYN, the data, DATA_FIN nine times, which are lost. The tenth leaves after 1 + 2 + … + 32 s and three times
-/// 60 s, `rto_max`.
+/// The packets of the client are SYN, the data, DATA_FIN nine times, which are lost. The tenth leaves after 1 + 2 + … +
+/// 32 s and three times 60 s, `rto_max`.
 #[test]
 fn data_fin_is_repeated_as_often_as_a_segment() {
     let ended = closed("loss = [{ packets = [3, 4, 5, 6, 7, 8, 9, 10, 11] }, '0 %']", "send = '1 B'");
@@ -227,15 +233,17 @@ fn data_fin_follows_the_last_data_after_an_outage() {
 /// 100 bytes at the beginning, and 100 bytes after two seconds.
 const TWO_MESSAGES: &str = "send = '200 B'\nrate = '400 bit/s'\nmessage_size = '100 B'";
 
-/// The last acknowledgement is lost. The other end repeats its FIN after a second, and that is answered although all is over here.
+/// The last acknowledgement is lost. The other end repeats its FIN after a second, and that is answered although all is
+/// over here.
 #[test]
 fn a_closed_subflow_answers_a_fin_that_comes_twice() {
     let ended = closed("loss = [{ packets = [5] }, '0 %']", "send = '1 B'");
     assert!((1.2..1.4).contains(&ended), "{ended} s");
 }
 
-/// When the other end's DATA_FIN arrives, data is missing on the first path, which has come by the second, and nothing comes back on the second.
-/// Although both subflows have timeouts, one tells the other end that its DATA_FIN has arrived.
+/// When the other end's DATA_FIN arrives, data is missing on the first path, which has come by the second, and nothing
+/// comes back on the second. Although both subflows have timeouts, one tells the other end that its DATA_FIN has
+/// arrived.
 #[test]
 fn data_fin_is_acknowledged_by_whichever_subflow_is_left() {
     let first = format!("{QUEUE}\nloss = [{{ packets = [4, 5] }}, '0 %']");
@@ -255,8 +263,8 @@ fn a_connection_is_lost_if_nobody_answers_data_fin() {
     assert!(result.ended < 1000.0, "{} s", result.ended);
 }
 
-/// The first path fails for good. Before that ADD_ADDR was lost; or the last segment of MP_JOIN is lost again and again. Neither is repeated
-/// for ever.
+/// The first path fails for good. Before that ADD_ADDR was lost; or the last segment of MP_JOIN is lost again and
+/// again. Neither is repeated for ever.
 #[test]
 fn a_run_ends_although_a_subflow_never_begins() {
     let down = |at: &str| format!("{QUEUE}\ndown = [['{at}']]");
@@ -281,8 +289,8 @@ fn addresses_are_announced_one_after_the_other() {
     assert!(chunks.iter().all(|chunks| *chunks > 150), "{chunks:?}");
 }
 
-/// Nothing is lost. While the reader is slow, windows are advertised again and again on the slow path, which is still waiting for its first
-/// acknowledgement. Without SACK too they are no duplicates.
+/// Nothing is lost. While the reader is slow, windows are advertised again and again on the slow path, which is still
+/// waiting for its first acknowledgement. Without SACK too they are no duplicates.
 //= rfc8684#section-3.4.1
 #[test]
 fn a_window_that_opens_is_no_sign_of_a_loss() {

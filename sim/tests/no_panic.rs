@@ -1,5 +1,5 @@
-//! Whatever a document says, reading ends in a scenario or in an error that can be shown, and the scenario runs or is refused with
-//! an error.
+//! Whatever a document says, reading ends in a scenario or in an error that can be shown, and the scenario runs or is
+//! refused with an error.
 
 use std::ops::ControlFlow;
 

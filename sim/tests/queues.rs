@@ -259,7 +259,8 @@ fn the_queue_of_a_link_that_is_down_is_empty() {
     }
 }
 
-/// A change to the delay that a link has, while nothing is on it, changes nothing: RED still knows since when the link is idle.
+/// A change to the delay that a link has, while nothing is on it, changes nothing: RED still knows since when the link
+/// is idle.
 #[test]
 fn a_change_that_changes_nothing_leaves_the_average_of_red() {
     let text = CONSTANT.replace("rate = '944 kbit/s'", "rate = '1500 kbit/s'\non = '2 s'\noff = '500 ms'");

@@ -24,8 +24,8 @@ fn a_transfer_completes() {
     assert_eq!(flow.goodput, 16e6 / flow.completion.unwrap());
 }
 
-/// Twenty flows through a queue that marks: CWR goes with data, or once for each reduction, not once for each ECNE. Beside the packets
-/// with data, which 2 MB in messages of 1,452 bytes need, come less than one in ten.
+/// Twenty flows through a queue that marks: CWR goes with data, or once for each reduction, not once for each ECNE.
+/// Beside the packets with data, which 2 MB in messages of 1,452 bytes need, come less than one in ten.
 #[test]
 fn marks_cost_few_packets() {
     let mut text = std::fs::read_to_string("../scenarios/ecn.toml").expect("a scenario");
@@ -43,7 +43,8 @@ fn marks_cost_few_packets() {
     assert!(forward.packets * 10 < chunks * 11, "{} packets for {chunks} chunks", forward.packets);
 }
 
-/// Two flows that never meet, each of which gives up because nothing comes back. When one of them began, the other was under way.
+/// Two flows that never meet, each of which gives up because nothing comes back. When one of them began, the other was
+/// under way.
 const APART: &str = "\
 stop = '10000 s'
 [[link]]
@@ -80,7 +81,8 @@ fn a_run_ends_with_the_latest_event_of_all_components() {
     assert!(ends[2] > 100.0 && ends == [ends[2]; 3], "{ends:?}");
 }
 
-/// A heartbeat takes 1.3 s there and back, and counts as lost after 1 s. When its answer comes, the next one may be overdue already.
+/// A heartbeat takes 1.3 s there and back, and counts as lost after 1 s. When its answer comes, the next one may be
+/// overdue already.
 #[test]
 fn late_answers_to_heartbeats() {
     let text = "stop = \"300 s\"\n[[link]]\nname = \"l\"\nbetween = [\"s\", \"r\"]\nrate = \"1 Mbit/s\"\ndelay = \"650 ms\"\n\

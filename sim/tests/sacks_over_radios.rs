@@ -1,5 +1,5 @@
-//! Where SACKs return and what they acknowledge: CMT beside two associations over the same two channels (figure 3 of the publication on
-//! CMT over multihop wireless).
+//! Where SACKs return and what they acknowledge: CMT beside two associations over the same two channels (figure 3 of
+//! the publication on CMT over multihop wireless).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,8 @@ message_size = '1000 B'
 verification = 'same-local'
 ";
 
-/// The path of each TSN that is not acknowledged, and for each SACK its path and those of the data that it newly acknowledges.
+/// The path of each TSN that is not acknowledged, and for each SACK its path and those of the data that it newly
+/// acknowledges.
 #[derive(Default)]
 struct Sacks {
     outstanding: BTreeMap<u32, String>,

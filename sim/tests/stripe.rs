@@ -69,7 +69,8 @@ fn flow(text: &str, edits: &[&str]) -> FlowResult {
 }
 
 /// A buffer of 64 KiB fills the product of each path (50 kB and 15 kB), so both are full: 22 Mbit/s, of which 1452 of
-/// each 1500 bytes are user data, less the beginning and the end. One association with the same buffer is blocked by its slow path.
+/// each 1500 bytes are user data, less the beginning and the end. One association with the same buffer is blocked by
+/// its slow path.
 #[test]
 fn each_association_has_the_whole_buffer() {
     let striped = flow(WIRES, &[]);

@@ -1,6 +1,6 @@
-//! A tie that ns-2 decides by the rounding of its clock (papers/receive-buffer-blocking/README.md): packets reach a full queue
-//! at the very moment at which another leaves it. ns-2's results then depend on when the transfer begins; ours do not, and are
-//! those that ns-2 has where the departure comes first. Needs `ns`.
+//! A tie that ns-2 decides by the rounding of its clock (papers/receive-buffer-blocking/README.md): packets reach a
+//! full queue at the very moment at which another leaves it. ns-2's results then depend on when the transfer begins;
+//! ours do not, and are those that ns-2 has where the departure comes first. Needs `ns`.
 
 mod support;
 

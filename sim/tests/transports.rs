@@ -248,8 +248,8 @@ fn only_a_link_is_switched_off() {
     }
 }
 
-/// The receiver reads a byte a second, so its window of 20 kB stays closed for most of an hour: the sender probes it for as long as probes are
-/// answered. If the link fails for good, it gives up after as many probes as timeouts.
+/// The receiver reads a byte a second, so its window of 20 kB stays closed for most of an hour: the sender probes it
+/// for as long as probes are answered. If the link fails for good, it gives up after as many probes as timeouts.
 #[test]
 fn tcp_probes_a_closed_window_while_the_probes_are_answered() {
     let tcp = |down: &str| {

@@ -1,8 +1,8 @@
 //! `anabranch-site ROOT OUT`: renders README, guides and the publications' texts below ROOT into OUT as HTML.
 //!
 //! The site keeps the folders of the repository: `docs/report.md` becomes `docs/report.html`, and a `README.md` the
-//! `index.html` of its folder. Links between pages follow; a file that a page links to is copied; a link to nothing is an
-//! error. `make site` puts the reports of the publications and the API documentation beside them.
+//! `index.html` of its folder. Links between pages follow; a file that a page links to is copied; a link to nothing is
+//! an error. `make site` puts the reports of the publications and the API documentation beside them.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -24,8 +24,8 @@ pub struct Pair {
     wake: [Option<Time>; 2],
     ids: [Option<AssociationId>; 2],
     block: BytesMut,
-    /// Full buffers, to be used again when nothing of them is under way or unread. The system's allocator would return their
-    /// memory to the kernel and get it back, page by page, which takes a quarter of the time.
+    /// Full buffers, to be used again when nothing of them is under way or unread. The system's allocator would return
+    /// their memory to the kernel and get it back, page by page, which takes a quarter of the time.
     full: VecDeque<BytesMut>,
     read: u64,
     packets: u64,

@@ -21,7 +21,8 @@ pub(super) struct Arguments {
     /// Print JSON instead of text
     #[arg(long)]
     json: bool,
-    /// End after so many seconds with the best so far; a quarter of the time is for its check [default: 50, without limit with --trials]
+    /// End after so many seconds with the best so far; a quarter of the time is for its check [default: 50, without
+    /// limit with --trials]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = seconds)]
     seconds: Option<f64>,
     /// Try at most so many outages, and check the best with others: the same answer on every machine

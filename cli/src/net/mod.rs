@@ -62,8 +62,8 @@ pub(crate) struct Transport {
     /// Hand each packet to the kernel separately, so that captures on this host show single packets
     #[arg(long)]
     no_gso: bool,
-    /// The largest packet that the search for the path MTU tries, IP header included: 9000 for jumbo frames. It is for what
-    /// this end sends, and lowered to the MTU of the local interfaces
+    /// The largest packet that the search for the path MTU tries, IP header included: 9000 for jumbo frames. It is for
+    /// what this end sends, and lowered to the MTU of the local interfaces
     #[arg(long, value_name = "BYTES", allow_negative_numbers = true, default_value_t = 1500, value_parser = clap::value_parser!(u32).range(576..=65535))]
     mtu: u32,
 }

@@ -49,8 +49,9 @@ pub(crate) struct Arguments {
     /// Print a line per interval, in seconds or with a unit; --json always includes the intervals
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = waiting)]
     interval: Option<Duration>,
-    /// Write the measured rates of this end's sending (with --reverse, of the other end's) to this file as a trace, which
-    /// a scenario reads: rate = { trace = "FILE" }. It has one row per interval (100 ms unless --interval is given)
+    /// Write the measured rates of this end's sending (with --reverse, of the other end's) to this file as a trace,
+    /// which a scenario reads: rate = { trace = "FILE" }. It has one row per interval (100 ms unless --interval is
+    /// given)
     #[arg(long, value_name = "FILE", conflicts_with = "both")]
     record: Option<PathBuf>,
     /// Show state, bytes and share, rate and round-trip time of each path while this end sends (for the first
@@ -147,7 +148,8 @@ async fn connect(
     Ok(streams)
 }
 
-/// Ends all associations at once: gracefully until the next signal, then by an abort. Waits until the last packets have left.
+/// Ends all associations at once: gracefully until the next signal, then by an abort. Waits until the last packets have
+/// left.
 async fn end_all(streams: &[Arc<Stream>], interrupts: &mut Interrupts) {
     let mut ending = JoinSet::new();
     for stream in streams.iter().cloned() {

@@ -103,7 +103,8 @@ async fn look_up(name: &str, port: u16) -> Result<Vec<SocketAddr>, u8> {
     }
 }
 
-/// The local addresses that an option names, each once. An IPv4 address in the form of an IPv6 address is that IPv4 address.
+/// The local addresses that an option names, each once. An IPv4 address in the form of an IPv6 address is that IPv4
+/// address.
 pub(super) fn each_once(option: &str, addresses: &[IpAddr]) -> Result<Vec<IpAddr>, u8> {
     let mut each = Vec::new();
     for ip in addresses.iter().map(IpAddr::to_canonical) {
@@ -124,7 +125,8 @@ fn is_of_a_link(ip: IpAddr) -> bool {
 
 const OF_A_LINK: &str = "link-local addresses cannot be used; name an address that is valid beyond its link";
 
-/// Those of a listener's addresses to which this host has routes, with a warning about the others; all if there is none.
+/// Those of a listener's addresses to which this host has routes, with a warning about the others; all if there is
+/// none.
 pub(super) fn routed(to: Vec<SocketAddr>) -> Vec<SocketAddr> {
     let (near, far): (Vec<SocketAddr>, Vec<SocketAddr>) =
         to.iter().partition(|to| local_addresses_towards(&[to.ip()]).is_ok());

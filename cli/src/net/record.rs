@@ -100,8 +100,9 @@ pub(super) struct Intervals {
     pub(super) list: Vec<Value>,
 }
 
-/// The rates of one direction as a trace for scenarios: CSV with seconds and bit/s. `back`: the other end sent. The direction sent for
-/// `seconds` from `begun` on: before, the ends only compared their clocks, and afterwards the other direction may send.
+/// The rates of one direction as a trace for scenarios: CSV with seconds and bit/s. `back`: the other end sent. The
+/// direction sent for `seconds` from `begun` on: before, the ends only compared their clocks, and afterwards the other
+/// direction may send.
 pub(super) fn trace(intervals: &[Value], back: bool, begun: f64, seconds: f64) -> String {
     let mut text = "time,rate\n".to_owned();
     let time = |interval: &Value, key: &str| interval[key].as_f64().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! The recording of a transfer: everything that the core was told, with the times. `anabranch replay` reads it.
 //!
-//! A line of JSON for each call, after a line with the parameters. Of user data, sent and received, only the lengths are kept. A recording
-//! holds the seed of the endpoint, from which its tags and cookies are derived.
+//! A line of JSON for each call, after a line with the parameters. Of user data, sent and received, only the lengths
+//! are kept. A recording holds the seed of the endpoint, from which its tags and cookies are derived.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufWriter, Read, Write};

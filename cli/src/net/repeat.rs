@@ -1,4 +1,5 @@
-//! Repeats a recorded transfer: tells the core what the recording holds, at the recorded times, and compares the packets that it sends.
+//! Repeats a recorded transfer: tells the core what the recording holds, at the recorded times, and compares the
+//! packets that it sends.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -136,8 +137,8 @@ struct Core {
 }
 
 impl Core {
-    /// Polls so many times, or until there is nothing more to do: further polls would change nothing. Notes do not count, which were off
-    /// while the recording was made.
+    /// Polls so many times, or until there is nothing more to do: further polls would change nothing. Notes do not
+    /// count, which were off while the recording was made.
     fn poll(&mut self, times: u64, watch: &mut dyn FnMut(&Step<'_>, &Paths<'_>)) {
         let mut left = times;
         while left > 0 {

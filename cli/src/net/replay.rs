@@ -216,8 +216,8 @@ impl Shown<'_> {
         }
     }
 
-    /// The direction of a link on which a packet of the peer came. The peer may answer from an address to which nothing is
-    /// sent from ours: that is the path of our address.
+    /// The direction of a link on which a packet of the peer came. The peer may answer from an address to which nothing
+    /// is sent from ours: that is the path of our address.
     fn way_back(&self, packet: &Packet) -> Option<usize> {
         let ours = format!("{} → ", packet.to.ip);
         let on_ours = || self.names.links.iter().position(|(name, _)| name.starts_with(&ours));

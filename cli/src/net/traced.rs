@@ -1,5 +1,5 @@
-//! qlog and Perfetto of a real transfer. The transfer is recorded; afterwards the recording is repeated, and the writers that observe
-//! simulated runs observe the repetition. So tracing costs the transfer no more than a recording.
+//! qlog and Perfetto of a real transfer. The transfer is recorded; afterwards the recording is repeated, and the
+//! writers that observe simulated runs observe the repetition. So tracing costs the transfer no more than a recording.
 
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -57,7 +57,8 @@ impl Traces {
         self.qlog.as_deref().or(self.perfetto.as_deref())
     }
 
-    /// Refuses places that cannot be written, and existing files unless --force is given: those of the traces, and these.
+    /// Refuses places that cannot be written, and existing files unless --force is given: those of the traces, and
+    /// these.
     pub(super) fn check(&self, places: Places) -> Result<(), u8> {
         let places = places.file("--qlog", self.qlog.as_ref()).file("--perfetto", self.perfetto.as_ref());
         places.check()?;
@@ -112,8 +113,8 @@ impl Recorded {
         self.recording.clone()
     }
 
-    /// Ends the recording of a command that returns `status`, if there is one, and writes the traces, until a signal comes. Returns the
-    /// exit status.
+    /// Ends the recording of a command that returns `status`, if there is one, and writes the traces, until a signal
+    /// comes. Returns the exit status.
     pub(super) async fn end(
         recorded: Option<Recorded>,
         traces: &Traces,

@@ -32,7 +32,8 @@ pub(super) fn run(paper: &Paper, bars: &Bars, means: Means<'_>) -> Result<PaperF
     Ok(PaperFigure { title: bars.title.clone(), name: bars.name.clone(), svg, panels: vec![panel] })
 }
 
-/// The means with half of their intervals, in thousands of bits a second or of bytes. Group n is at n, its bars beside each other around that.
+/// The means with half of their intervals, in thousands of bits a second or of bytes. Group n is at n, its bars beside
+/// each other around that.
 fn panel(bars: &Bars, outcomes: &[Outcome]) -> Panel {
     let (unit, scale) = match bars.unit.symbol() {
         "bit/s" => ("kbit/s", 1e3),

@@ -128,7 +128,8 @@ fn heading(figure: &Figure, run: &FigureRun, flow: usize) -> String {
     }
 }
 
-/// The throughput of the figure's link within the times of the chart, in kbit/s: the mean of each interval, at its beginning.
+/// The throughput of the figure's link within the times of the chart, in kbit/s: the mean of each interval, at its
+/// beginning.
 fn throughput(figure: &Figure, recording: &Recording, interval: f64, after: impl Fn(Time) -> f64) -> Points {
     let (start, end) = detail_times(figure);
     let mut bits = vec![0.0; ((end - start) / interval).ceil() as usize];

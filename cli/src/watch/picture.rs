@@ -139,7 +139,8 @@ impl Picture {
         frame.render_widget(Line::raw(self.keys), keys);
     }
 
-    /// The table of the paths. Where the terminal is narrow, the columns in [`DISPENSABLE`] are left out one after the other.
+    /// The table of the paths. Where the terminal is narrow, the columns in [`DISPENSABLE`] are left out one after the
+    /// other.
     fn table(&self, width: u16) -> Table<'_> {
         let mut shown: Vec<usize> = (0..COLUMNS.len()).collect();
         for column in DISPENSABLE {

@@ -85,8 +85,8 @@ pub(crate) fn opened(browser: &str, directory: &Path, url: &str, flags: &[&str])
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// The names of entries of `printed` that `docs/PAGE.md` does not have as code. Below the entries in `own` there are other names: of
-/// paths, quantiles and the like.
+/// The names of entries of `printed` that `docs/PAGE.md` does not have as code. Below the entries in `own` there are
+/// other names: of paths, quantiles and the like.
 #[allow(dead_code, reason = "not every test that shares this module prints JSON")]
 pub(crate) fn missing_on(page: &str, own: &[&str], printed: &serde_json::Value) -> Vec<String> {
     let file = format!("{}/../docs/{page}.md", env!("CARGO_MANIFEST_DIR"));

@@ -16,9 +16,9 @@ use crate::network::address;
 use crate::peer::foreign::{Process, Voice, parse};
 use crate::peer::{PORTS, PeerEvent};
 
-/// Timeouts at the peer like ours, in milliseconds, in its commands. usrsctp adds the headers of IP and SCTP, 32 bytes, to
-/// the MTU that it is told: 1,500 would give packets of 1,532 bytes, which the kernel refuses. What we do not offer, it does not either: we would
-/// report it as unrecognized.
+/// Timeouts at the peer like ours, in milliseconds, in its commands. usrsctp adds the headers of IP and SCTP, 32 bytes,
+/// to the MTU that it is told: 1,500 would give packets of 1,532 bytes, which the kernel refuses. What we do not offer,
+/// it does not either: we would report it as unrecognized.
 const OPTIONS: [&str; 8] = [
     "option buffers 16000000 1000000",
     "option streams 16 16",
@@ -130,8 +130,9 @@ impl Far {
         Ok(())
     }
 
-    /// It has called the path that was cut potentially failed, and not unreachable before. Where it does not tell its user: it has sent
-    /// new data elsewhere before it called the path unreachable, since more arrived than it had outstanding there.
+    /// It has called the path that was cut potentially failed, and not unreachable before. Where it does not tell its
+    /// user: it has sent new data elsewhere before it called the path unreachable, since more arrived than it had
+    /// outstanding there.
     pub(super) fn left_early(&self, arrivals: &[Instant], cut: Instant) -> Done {
         let place = |wanted: &str| {
             self.told.iter().position(|told| matches!(told, PeerEvent::Address(_, state) if state == wanted))

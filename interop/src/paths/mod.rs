@@ -1,6 +1,6 @@
-//! Two hosts joined by two links, for root: `anabranch-net` on one, usrsctp or the Linux kernel on the other. The first link
-//! (where we send: that of our primary path) is cut silently in the middle of a transfer, and the other takes over; or both
-//! carry new data at once (CMT).
+//! Two hosts joined by two links, for root: `anabranch-net` on one, usrsctp or the Linux kernel on the other. The first
+//! link (where we send: that of our primary path) is cut silently in the middle of a transfer, and the other takes
+//! over; or both carry new data at once (CMT).
 
 mod far;
 
@@ -106,8 +106,8 @@ pub enum Sending {
     Primary,
     /// By the primary path, until it is potentially failed (RFC 7829).
     PotentiallyFailed,
-    /// By the primary path, until it is inactive, with every cure of the retransmission policy (papers/retransmission-policy-flaw), losses found by
-    /// time or by missing reports.
+    /// By the primary path, until it is inactive, with every cure of the retransmission policy
+    /// (papers/retransmission-policy-flaw), losses found by time or by missing reports.
     Cured { by_time: bool },
     /// By all (CMT).
     All,
@@ -132,7 +132,8 @@ impl Trial {
 /// What is measured of a row that passes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Course {
-    /// From the cut to the end of the last pause of the receiver that was at least one RTO long; none without such a pause.
+    /// From the cut to the end of the last pause of the receiver that was at least one RTO long; none without such a
+    /// pause.
     pub stalled: Duration,
 }
 
@@ -340,7 +341,8 @@ pub async fn both_paths(association: &Association) {
     }
 }
 
-/// The peer has heard from us on both. A client that was given both addresses need not (RFC 9260 §5.4), and does not say so.
+/// The peer has heard from us on both. A client that was given both addresses need not (RFC 9260 §5.4), and does not
+/// say so.
 async fn peer_has_both(peer: &mut Far, role: Role, trial: Trial) -> Done {
     let other = address(0, 1 - trial.link);
     let confirmed = |told: &PeerEvent| matches!(told, PeerEvent::Address(ip, state) if *ip == other && state == "confirmed");

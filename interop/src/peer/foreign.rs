@@ -1,5 +1,5 @@
-//! A stack that is no library of ours, in UDP and in real time: usrsctp, in the process `peer.c` on loopback; or the Linux
-//! kernel's, in a machine of its own (`machine.rs`).
+//! A stack that is no library of ours, in UDP and in real time: usrsctp, in the process `peer.c` on loopback; or the
+//! Linux kernel's, in a machine of its own (`machine.rs`).
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
@@ -25,8 +25,8 @@ use crate::letter::Arrived;
 const ANSWER: Duration = Duration::from_secs(10);
 /// How long a socket that is closed may still send.
 const LAST_WORDS: Duration = Duration::from_millis(50);
-/// Bytes of its send and receive buffers. The kernel has no partial delivery of I-DATA while its window is full: it has to
-/// have room for the longest message.
+/// Bytes of its send and receive buffers. The kernel has no partial delivery of I-DATA while its window is full: it has
+/// to have room for the longest message.
 const BUFFERS: &str = "16000000 1000000";
 const BUFFERS_OF_LINUX: &str = "16000000 4000000";
 /// Bytes of our socket's receive buffer: a window of the peer's at once.

@@ -12,7 +12,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// Milliseconds: less than the way there and back.
 const LIFETIME: u32 = 3;
 
-/// Half of those on each stream are unordered; one in ten needs three packets. With `loose`, all those that do are unordered.
+/// Half of those on each stream are unordered; one in ten needs three packets. With `loose`, all those that do are
+/// unordered.
 fn letters(loose: bool) -> Vec<Letter> {
     let letter = |number: u32| {
         let long = number.is_multiple_of(10);
@@ -72,8 +73,9 @@ fn peer_sends(bench: &mut Bench, reliability: Reliability) -> Done {
     ensure(bench.end.extensions(bench.id()).partial_reliability, || "not agreed".to_owned())?;
     // Where the clock is coarser than the lifetime, much is given up before it leaves.
     let coarse = bench.peer_tick() > Duration::from_millis(LIFETIME.into());
-    // Such a peer is Linux 6.1. Of a long message it gives up the fragments that have no TSN yet after those before them were acknowledged.
-    // Its FORWARD TSN is then out of date (RFC 3758 section 3.6): what follows in order on the stream never comes.
+    // Such a peer is Linux 6.1. Of a long message it gives up the fragments that have no TSN yet after those before
+    // them were acknowledged. Its FORWARD TSN is then out of date (RFC 3758 section 3.6): what follows in order on the
+    // stream never comes.
     for letter in letters(coarse) {
         bench.peer_sends(&letter, reliability)?;
         bench.pass(PAUSE)?;

@@ -40,14 +40,14 @@ impl Candidate {
         1 + self.pf_max_retrans.unwrap_or(self.path_max_retrans).min(self.path_max_retrans)
     }
 
-    /// The classical formula: the sum of the timeouts that run until then, each twice the one before and at most RTO.Max, if the
-    /// first is RTO.Min. Milliseconds.
+    /// The classical formula: the sum of the timeouts that run until then, each twice the one before and at most
+    /// RTO.Max, if the first is RTO.Min. Milliseconds.
     pub fn classical(&self) -> u64 {
         (0..self.errors()).map(|i| (self.rto_min << i).min(self.rto_max)).sum()
     }
 
-    /// Every candidate for this task, the most patient last. RTO.Min is always larger than SACK delay and round trip together: otherwise
-    /// a chunk whose SACK is only delayed would time out.
+    /// Every candidate for this task, the most patient last. RTO.Min is always larger than SACK delay and round trip
+    /// together: otherwise a chunk whose SACK is only delayed would time out.
     pub fn grid(task: &Task) -> Vec<Candidate> {
         let round_trip = task.round_trip();
         let mut all = Vec::new();
@@ -68,7 +68,8 @@ impl Candidate {
         all
     }
 
-    /// What the classical formula alone advises: of the grid the candidate whose sum of timeouts comes nearest to the budget from below.
+    /// What the classical formula alone advises: of the grid the candidate whose sum of timeouts comes nearest to the
+    /// budget from below.
     pub fn by_formula(task: &Task) -> Option<Candidate> {
         Candidate::grid(task).pop()
     }
@@ -102,8 +103,8 @@ impl Candidate {
     }
 }
 
-/// HB.interval decides how soon the failure of an idle path is noticed: within the time in which an outage is likely to be over, but
-/// not more often than once a second, and not less often than RFC 9260 has it.
+/// HB.interval decides how soon the failure of an idle path is noticed: within the time in which an outage is likely to
+/// be over, but not more often than once a second, and not less often than RFC 9260 has it.
 fn heartbeat_interval(task: &Task) -> u64 {
     let outage = task.paths.iter().map(|path| path.outage).min().unwrap_or_default();
     ((outage / 2).as_millis() as u64).clamp(1_000, 30_000)

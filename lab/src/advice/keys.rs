@@ -2,7 +2,8 @@
 
 use anabranch_sim::scenario::at::{At, Result};
 
-/// The share of packets that a path loses. If it loses more than half of them, an association hardly comes about, and advice would not help.
+/// The share of packets that a path loses. If it loses more than half of them, an association hardly comes about, and
+/// advice would not help.
 pub(super) fn loss(at: &At<'_>) -> Result<f64> {
     match at.probability()? {
         loss if loss <= 0.5 => Ok(loss),

@@ -1,9 +1,10 @@
 //! Advice for operators: which failover parameters meet a budget, and which policy suits a pair of paths.
 //!
-//! [`Task::read`] reads the question about a failover, [`search`] tries candidates in the simulator, and [`Answer`] is what it found. The
-//! candidates are a grid, cut down by successive halving: the space is small and discrete, each trial is one number with
-//! chance in it, and every survivor is a candidate that was tried, so that the search can be stopped at any time. A general
-//! optimiser has no use for any of this. [`advise_policy`] compares policies for a [`PairTask`].
+//! [`Task::read`] reads the question about a failover, [`search`] tries candidates in the simulator, and [`Answer`] is
+//! what it found. The candidates are a grid, cut down by successive halving: the space is small and discrete, each
+//! trial is one number with chance in it, and every survivor is a candidate that was tried, so that the search can be
+//! stopped at any time. A general optimiser has no use for any of this. [`advise_policy`] compares policies for a
+//! [`PairTask`].
 
 #[macro_use]
 mod keys;

@@ -61,9 +61,9 @@ impl Draw {
 }
 
 impl Task {
-    /// The random task of this number: two paths of 256 kbit/s to 50 Mbit/s and 1 to 100 ms one way, with losses up to 1 %,
-    /// signalling of 1 to 200 messages a second (one in four sends bulk data instead), and a budget of 3 to 20 times what a SACK and the longest
-    /// round trip take.
+    /// The random task of this number: two paths of 256 kbit/s to 50 Mbit/s and 1 to 100 ms one way, with losses up to
+    /// 1 %, signalling of 1 to 200 messages a second (one in four sends bulk data instead), and a budget of 3 to 20
+    /// times what a SACK and the longest round trip take.
     pub fn random(number: u64) -> Task {
         let draw = &mut Draw { number, drawn: 0 };
         let paths: Vec<PathTask> = ["first", "second"].map(|name| path(name, draw)).to_vec();

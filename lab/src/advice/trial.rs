@@ -15,8 +15,8 @@ const QUIET: f64 = 3_600.0;
 /// Packets that a trial without outages sends, about.
 const PACKETS: f64 = 30_000.0;
 
-/// How long new data took to leave by another path, in seconds, counted from the moment at which the first message left that the outage
-/// could lose; `None`: it did not within twice the budget.
+/// How long new data took to leave by another path, in seconds, counted from the moment at which the first message left
+/// that the outage could lose; `None`: it did not within twice the budget.
 pub(super) fn outage(task: &Task, candidate: &Candidate, seed: u64) -> Option<f64> {
     let gap = task.gap().as_secs_f64();
     let settled = (SETTLED * gap.max(task.round_trip().as_secs_f64())).clamp(1.0, 600.0);
@@ -37,8 +37,8 @@ pub(super) fn outage(task: &Task, candidate: &Candidate, seed: u64) -> Option<f6
     Some((down + left - first_lost(task, down)).max(0.0))
 }
 
-/// When the first message leaves that an outage from `down` on can lose: it is still on the link then. Messages leave at multiples of
-/// their gap; data that always waits has no gap, and is counted from the outage on.
+/// When the first message leaves that an outage from `down` on can lose: it is still on the link then. Messages leave
+/// at multiples of their gap; data that always waits has no gap, and is counted from the outage on.
 fn first_lost(task: &Task, down: f64) -> f64 {
     let (gap, path) = (task.gap().as_secs_f64(), &task.paths[0]);
     if gap == 0.0 {
@@ -121,8 +121,9 @@ mod tests {
     use super::super::read::tests::SIGNALLING;
     use super::*;
 
-    /// A message a second over 100 ms one way, without chance. The message that is lost times out, and so does the next one, a second later
-    /// and after the doubled timeout. If the SACK before was lost too, the first timeout is that of the message before.
+    /// A message a second over 100 ms one way, without chance. The message that is lost times out, and so does the next
+    /// one, a second later and after the doubled timeout. If the SACK before was lost too, the first timeout is that of
+    /// the message before.
     #[test]
     fn an_outage_counts_from_the_message_that_it_loses() {
         let text = SIGNALLING

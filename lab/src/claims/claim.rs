@@ -95,7 +95,8 @@ pub enum Form {
         /// Which.
         measure: usize,
     },
-    /// The share of the rows in which a measure under the first edit is more than `factor` times the least under the others.
+    /// The share of the rows in which a measure under the first edit is more than `factor` times the least under the
+    /// others.
     Worse {
         /// Which.
         measure: usize,

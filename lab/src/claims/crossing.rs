@@ -33,7 +33,8 @@ pub(super) struct Found {
     pub(super) crossing: Option<f64>,
     /// The number of changes of order among the values compared first.
     pub(super) changes: usize,
-    /// The value of the key for which a run has no value of the measure, if it is not known for that reason whether and where the order changes.
+    /// The value of the key for which a run has no value of the measure, if it is not known for that reason whether and
+    /// where the order changes.
     pub(super) unknown: Option<f64>,
 }
 
@@ -52,8 +53,8 @@ impl Search {
         self.points as usize + halvings.max(0.0) as usize
     }
 
-    /// Searches for the change of order. `exceeds` compares at one value of the key, in the smallest unit, and returns whether the measure
-    /// is larger under the first edit, or `None` if a run has no value.
+    /// Searches for the change of order. `exceeds` compares at one value of the key, in the smallest unit, and returns
+    /// whether the measure is larger under the first edit, or `None` if a run has no value.
     pub(super) fn run<E: Send>(
         &self,
         exceeds: &(impl Fn(u64) -> Result<Option<bool>, E> + Sync),

@@ -1,8 +1,8 @@
 //! The finished runs of publications in a file, so that a reproduction that was interrupted goes on where it was.
 //!
-//! Each line has the key of a run and its values, and ends in a checksum like the lines of a sweep's journal. The key covers the
-//! scenario with its seed, the program's version and what is measured. So one file can serve several publications, other claims
-//! or more seeds, and a run whose scenario was edited is executed again.
+//! Each line has the key of a run and its values, and ends in a checksum like the lines of a sweep's journal. The key
+//! covers the scenario with its seed, the program's version and what is measured. So one file can serve several
+//! publications, other claims or more seeds, and a run whose scenario was edited is executed again.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};

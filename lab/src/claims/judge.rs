@@ -59,7 +59,8 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Whether the verdict is the expected one. Where nothing is known, nothing contradicts the claim, so it cannot be expected not to hold.
+    /// Whether the verdict is the expected one. Where nothing is known, nothing contradicts the claim, so it cannot be
+    /// expected not to hold.
     pub fn as_expected(&self) -> bool {
         self.holds == self.expected && (self.expected || self.is_known())
     }
@@ -215,8 +216,8 @@ fn same_order(values: &[Option<f64>], published: &[Cell]) -> bool {
         .all(|(a, b)| values[a].partial_cmp(&values[b]) == published[a].partial_cmp(&published[b]))
 }
 
-/// The standard error of the difference of both means. If the other sample is known too, the larger standard deviation is used for both,
-/// because the standard deviation of few runs is often far too small.
+/// The standard error of the difference of both means. If the other sample is known too, the larger standard deviation
+/// is used for both, because the standard deviation of few runs is often far too small.
 fn combined_error(case: &Case, seen: &VariantValues, published: &Published) -> f64 {
     // The samples of other forms are not samples of the value that is compared, such as a ratio.
     let is_sampled = matches!(case.form, Form::Value { .. });

@@ -17,8 +17,8 @@ impl Measure {
         !matches!(self.of, MeasureSource::Result { .. })
     }
 
-    /// Its value in a run; `None` if it has none. `moments` are those of the paper's marks. The error is the first unknown key in a path
-    /// into the result.
+    /// Its value in a run; `None` if it has none. `moments` are those of the paper's marks. The error is the first
+    /// unknown key in a path into the result.
     pub(super) fn value(
         &self,
         result: &Value,

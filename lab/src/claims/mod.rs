@@ -1,12 +1,14 @@
 //! Publications as data: compares the statements of a paper with the results of runs.
 //!
-//! A folder below `papers/` holds scenarios, `paper.toml`, `claims.toml` and tables of published values as CSV. `docs/papers.md` describes
-//! them. A folder contains no code, and there is no expression language: a claim refers to named items. An *experiment* is a scenario with
-//! edits (or a model with inputs). A *variant* is a set of edits under which all claims are evaluated again (for example another era). A
-//! *mark* is a moment of a run, a *measure* is a number of a run, and a *claim* states in one of eight forms what the measures must be.
+//! A folder below `papers/` holds scenarios, `paper.toml`, `claims.toml` and tables of published values as CSV.
+//! `docs/papers.md` describes them. A folder contains no code, and there is no expression language: a claim refers to
+//! named items. An *experiment* is a scenario with edits (or a model with inputs). A *variant* is a set of edits under
+//! which all claims are evaluated again (for example another era). A
+//! *mark* is a moment of a run, a *measure* is a number of a run, and a *claim* states in one of eight forms what the
+//! measures must be.
 //!
-//! Each claim is one row of the printed table. A claim over the rows of a CSV is expanded when it is read, so that every error is reported
-//! with its line before anything runs.
+//! Each claim is one row of the printed table. A claim over the rows of a CSV is expanded when it is read, so that
+//! every error is reported with its line before anything runs.
 
 mod claim;
 mod claim_keys;
@@ -272,7 +274,8 @@ pub struct Bars {
     pub(crate) cases: Vec<Case>,
 }
 
-/// A figure of runs. It has one column for each value of an edit, with the sequence numbers above and another chart below.
+/// A figure of runs. It has one column for each value of an edit, with the sequence numbers above and another chart
+/// below.
 #[derive(Clone, Debug)]
 pub struct Figure {
     /// Its name, which is also the name of its file.
@@ -325,8 +328,8 @@ impl Paper {
         self.cases.iter().any(|case| selects(name, &case.id))
     }
 
-    /// Keeps only the claims that are judged under this variant, and hides values under other variants. Returns `false` if there is no such
-    /// variant.
+    /// Keeps only the claims that are judged under this variant, and hides values under other variants. Returns `false`
+    /// if there is no such variant.
     pub fn keep_variant(&mut self, name: &str) -> bool {
         let Some(kept) = self.variants.iter().position(|variant| variant.name == name) else { return false };
         self.cases.retain(|case| case.variant == kept);

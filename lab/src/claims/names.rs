@@ -1,5 +1,5 @@
-//! Checks the names of links, flows and paths in marks, measures and figures against the scenario, and entries of results. An unknown name would
-//! silently mean "never", and an unknown entry would end a reproduction in its middle.
+//! Checks the names of links, flows and paths in marks, measures and figures against the scenario, and entries of
+//! results. An unknown name would silently mean "never", and an unknown entry would end a reproduction in its middle.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Reads the figures of `paper.toml` that need no mark: maps of radios, exchanges between the ends of a flow, and groups of bars.
+//! Reads the figures of `paper.toml` that need no mark: maps of radios, exchanges between the ends of a flow, and
+//! groups of bars.
 
 use std::time::Duration;
 

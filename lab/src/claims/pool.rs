@@ -1,4 +1,5 @@
-//! Claims about all rows of a table together: the mean over them, and in how many of them one edit is worse than the others.
+//! Claims about all rows of a table together: the mean over them, and in how many of them one edit is worse than the
+//! others.
 
 use super::Paper;
 use super::claim::{Case, Form, experiment_of};
@@ -97,8 +98,8 @@ pub(super) fn seen(case: &Case, variant: usize, rows: &[Vec<Option<f64>>]) -> Va
     }
 }
 
-/// The share of the rows in which the first value is more than `factor` times the least of the others, its standard error, and
-/// which they are.
+/// The share of the rows in which the first value is more than `factor` times the least of the others, its standard
+/// error, and which they are.
 fn share(case: &Case, rows: &[Vec<Option<f64>>], factor: f64) -> (Option<f64>, Option<f64>, Option<String>) {
     // A run without a value, such as a transfer that was never complete, is the worst that there is.
     let value = |value: &Option<f64>| value.unwrap_or(f64::INFINITY);

@@ -77,8 +77,8 @@ impl ExchangeFigure {
         paper.document.error(&key, "no packet of the flow leaves between `from` and `to`").into()
     }
 
-    /// Executes the runs of the figure, one for each chart, each with the observer that `observer` makes for its scenario. Returns the
-    /// observers with the headings of the charts.
+    /// Executes the runs of the figure, one for each chart, each with the observer that `observer` makes for its
+    /// scenario. Returns the observers with the headings of the charts.
     pub fn runs<O: Observer>(
         &self,
         paper: &Paper,
@@ -98,7 +98,8 @@ impl ExchangeFigure {
     }
 }
 
-/// The scenario of an experiment with further edits under the paper's first variant. `key` names the experiment in `paper.toml`.
+/// The scenario of an experiment with further edits under the paper's first variant. `key` names the experiment in
+/// `paper.toml`.
 fn scenario(
     paper: &Paper,
     experiment: usize,

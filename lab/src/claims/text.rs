@@ -75,8 +75,8 @@ impl Unit {
     }
 }
 
-/// Replaces every `{NAME}` in `text`. The error is a message and a hint about an unknown name. Braces around anything else belong to TOML
-/// and stay.
+/// Replaces every `{NAME}` in `text`. The error is a message and a hint about an unknown name. Braces around anything
+/// else belong to TOML and stay.
 pub(super) fn fill(text: &str, fields: &Fields) -> std::result::Result<String, (String, String)> {
     let (mut filled, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once('{') {

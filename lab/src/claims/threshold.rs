@@ -1,10 +1,11 @@
-//! Thresholds: the value of one measure above which another measure is larger than in a second experiment. Example: "Above which loss of
-//! the alternate path is retransmission on that path slower than on the same path?"
+//! Thresholds: the value of one measure above which another measure is larger than in a second experiment. Example:
+//! "Above which loss of the alternate path is retransmission on that path slower than on the same path?"
 //!
-//! Runs are grouped by the first measure, or by the points of the experiment. The group means are made ascending by isotonic regression
-//! (pooling adjacent violators, weighted by the number of runs; R. E. Barlow et al., "Statistical Inference under Order Restrictions",
-//! 1972). The threshold is the point at which the line through these means crosses the mean of the other experiment. Its interval is the
-//! percentile interval of 1,000 resamplings of the runs within their points (B. Efron, "Bootstrap Methods", 1979).
+//! Runs are grouped by the first measure, or by the points of the experiment. The group means are made ascending by
+//! isotonic regression (pooling adjacent violators, weighted by the number of runs; R. E. Barlow et al., "Statistical
+//! Inference under Order Restrictions", 1972). The threshold is the point at which the line through these means crosses
+//! the mean of the other experiment. Its interval is the percentile interval of 1,000 resamplings of the runs within
+//! their points (B. Efron, "Bootstrap Methods", 1979).
 
 use super::Paper;
 use super::claim::{experiment_of, measure};
@@ -41,7 +42,8 @@ pub(super) type Run = (f64, f64);
 pub(super) struct Found {
     /// The threshold, if there is one.
     pub(super) at: Option<f64>,
-    /// The interval that contains the threshold in 90 % of the resamplings, and the fraction of resamplings that have a threshold.
+    /// The interval that contains the threshold in 90 % of the resamplings, and the fraction of resamplings that have a
+    /// threshold.
     pub(super) interval: Option<[f64; 2]>,
     pub(super) share: f64,
 }
@@ -158,7 +160,8 @@ fn ascending(groups: Vec<Group>) -> Vec<(f64, f64)> {
     pools.into_iter().flat_map(|(pool, xs)| xs.into_iter().map(move |x| (x, pool.y))).collect()
 }
 
-/// The point at which the line through these ascending points first exceeds the level. Its beginning, if it does so there.
+/// The point at which the line through these ascending points first exceeds the level. Its beginning, if it does so
+/// there.
 fn crossing(line: &[(f64, f64)], level: f64) -> Option<f64> {
     let above = line.iter().position(|(_, y)| *y > level)?;
     let Some(below) = above.checked_sub(1) else { return Some(line[0].0) };

@@ -1,5 +1,5 @@
-//! The advice about a pair of paths as one page: the map of both rates with the boundary at which the answer changes, and the times
-//! by receive buffer.
+//! The advice about a pair of paths as one page: the map of both rates with the boundary at which the answer changes,
+//! and the times by receive buffer.
 
 use maud::{Markup, html};
 use serde_json::{Value, json};

@@ -8,7 +8,8 @@ use super::record::{ChannelRecord, FlowRecord, LinkRecord, PathRecord, Recorder,
 
 const DROPPED: &str = "#d00000";
 const NEUTRAL: &str = "#888888";
-/// Why a chunk is sent, other than for the first time: a symbol, and a color that no path has. The first two are the rest of the palette.
+/// Why a chunk is sent, other than for the first time: a symbol, and a color that no path has. The first two are the
+/// rest of the palette.
 const REASONS: [(&str, &str, &str); 5] = [
     ("fast retransmission", "diamond", "#f0e442"),
     ("retransmission after timeout", "triangle-up", "#000000"),
@@ -26,8 +27,8 @@ pub(super) fn charts(recorder: &Recorder, result: &RunResult) -> Vec<Chart> {
     groups(recorder, result, usize::MAX).into_iter().flat_map(|(_, charts)| charts).collect()
 }
 
-/// All charts in groups with names: those of at most so many flows each, and those of links and channels. If there are no more flows,
-/// all are in one group.
+/// All charts in groups with names: those of at most so many flows each, and those of links and channels. If there are
+/// no more flows, all are in one group.
 pub(super) fn groups(recorder: &Recorder, result: &RunResult, flows: usize) -> Vec<(String, Vec<Chart>)> {
     let used: Vec<&FlowRecord> = recorder.flows.iter().filter(|flow| !flow.paths.is_empty()).collect();
     let group = |flows: &[&FlowRecord]| {
@@ -104,8 +105,8 @@ fn sequence(flow: &FlowRecord, counts_bytes: bool) -> Chart {
     chart
 }
 
-/// The RTOs are hidden where all are always far above the round trips: an RTO is at least one second by default, and beside it the others
-/// would lie on the axis.
+/// The RTOs are hidden where all are always far above the round trips: an RTO is at least one second by default, and
+/// beside it the others would lie on the axis.
 fn round_trips(flow: &FlowRecord) -> Chart {
     let extents =
         |of: fn(&PathRecord) -> Columns| flow.paths.iter().filter_map(move |(_, path)| of(path).extent());
@@ -130,7 +131,8 @@ fn is_far_above(lowest: f64, others: f64) -> bool {
     others > 0.0 && lowest > 2.0 * others
 }
 
-/// The peer's window is hidden where it is always far above what is in flight: beside it, the other lines would lie on the axis.
+/// The peer's window is hidden where it is always far above what is in flight: beside it, the other lines would lie on
+/// the axis.
 fn windows(flow: &FlowRecord) -> Chart {
     let mut used = 0.0_f64;
     let mut chart = chart(format!("{}: windows", flow.name), "bytes", CHART);
@@ -202,7 +204,8 @@ fn waiting(flow: &FlowRecord, ended: f64) -> Chart {
     chart
 }
 
-/// For what data waited, from when to when. Before the first data was sent, it waited for its turn because of the handshake.
+/// For what data waited, from when to when. Before the first data was sent, it waited for its turn because of the
+/// handshake.
 fn states(flow: &FlowRecord, ended: u64) -> Vec<(WaitCause, u64, u64)> {
     let began = flow.began().unwrap_or(ended);
     let ends = flow.waits.iter().skip(1).map(|(at, _)| *at).chain([ended]);
@@ -216,8 +219,8 @@ fn states(flow: &FlowRecord, ended: u64) -> Vec<(WaitCause, u64, u64)> {
     states
 }
 
-/// The queues of the links, each in the color of the path that has its name. Of the two directions of a link the one with the
-/// shorter queue is dotted.
+/// The queues of the links, each in the color of the path that has its name. Of the two directions of a link the one
+/// with the shorter queue is dotted.
 fn queues(recorder: &Recorder) -> Option<Chart> {
     let mut chart = chart("Queues".to_owned(), "packets", CHART);
     let paths = recorder.flows.iter().flat_map(|flow| flow.paths.iter().map(|(path, _)| path));

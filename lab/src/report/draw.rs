@@ -174,11 +174,13 @@ pub(super) fn dashes(
     Ok(())
 }
 
-/// Names of a legend, at most, and characters of each name and label: pictures of any sweep have a size that can be drawn.
+/// Names of a legend, at most, and characters of each name and label: pictures of any sweep have a size that can be
+/// drawn.
 pub(super) const NAMES: usize = 100;
 const LETTERS: usize = 100;
 
-/// The width of a legend with these names, a margin if there are none, and the height of a picture in which it has room.
+/// The width of a legend with these names, a margin if there are none, and the height of a picture in which it has
+/// room.
 pub(super) fn legend_size<'n>(names: impl Iterator<Item = &'n str>) -> [u32; 2] {
     let lengths: Vec<usize> = names.take(NAMES + 1).map(|name| name.chars().count().min(LETTERS)).collect();
     let longest = lengths.iter().copied().max().unwrap_or(0) as u32;

@@ -1,8 +1,8 @@
 //! The frames of a radio as bars over time, in bounded memory.
 
-/// The frames of one kind that a station sends, in order of time. Beyond `limit` frames the time is divided into intervals. Each has one
-/// bar, which begins with the first frame of the interval and is as long as all its frames together: how much of the time the station
-/// sends stays right.
+/// The frames of one kind that a station sends, in order of time. Beyond `limit` frames the time is divided into
+/// intervals. Each has one bar, which begins with the first frame of the interval and is as long as all its frames
+/// together: how much of the time the station sends stays right.
 #[derive(Debug)]
 pub(super) struct Frames {
     limit: usize,

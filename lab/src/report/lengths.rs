@@ -4,8 +4,8 @@ use anabranch_sim::trace::Stay;
 
 use super::points::Points;
 
-/// Adds the lengths of a queue to which packets come. Each is counted when it comes, after those that leave until then. The first
-/// `before` of `stays` were counted by an earlier call.
+/// Adds the lengths of a queue to which packets come. Each is counted when it comes, after those that leave until then.
+/// The first `before` of `stays` were counted by an earlier call.
 pub(super) fn come(points: &mut Points<u32>, stays: &[Stay], before: usize) {
     points.open.compare_all();
     let (mut left, mut low, mut high) = (0, points.open.low.1, points.open.high.1);
@@ -44,7 +44,8 @@ fn set_last(points: &mut Points<u32>, came: &[Stay], length: usize) {
     }
 }
 
-/// Adds the lengths until the last of these packets comes. `left` of them have left before; returns how many have left then.
+/// Adds the lengths until the last of these packets comes. `left` of them have left before; returns how many have left
+/// then.
 #[inline(never)]
 fn one_by_one(points: &mut Points<u32>, stays: &[Stay], mut left: usize) -> usize {
     let Some((stay, earlier)) = stays.split_last() else { return left };

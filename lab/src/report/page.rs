@@ -50,7 +50,8 @@ pub fn page(
     Ok(shell(&title, &body, &figure, if is_empty { "" } else { SCRIPT }).into_string())
 }
 
-/// The places of the charts and of the packets, the choice between the groups of charts, and the data of all groups but the first.
+/// The places of the charts and of the packets, the choice between the groups of charts, and the data of all groups but
+/// the first.
 fn drawn(groups: &[(String, Vec<Chart>)], ended: f64) -> Markup {
     html! {
         @if groups.len() > 1 {

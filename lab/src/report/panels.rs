@@ -59,7 +59,8 @@ impl PaperFigure {
         all.zip(1..).map(|((panel, series), number)| (number, panel, series))
     }
 
-    /// A row for each point: the number and the name of its series, its panel, its place, its value, and half of its interval.
+    /// A row for each point: the number and the name of its series, its panel, its place, its value, and half of its
+    /// interval.
     pub fn csv(&self) -> Result<Vec<u8>, PictureError> {
         let mut table = csv::Writer::from_writer(Vec::new());
         table.write_record(["number", "series", "panel", "x", "value", "half"]).map_err(PictureError::of)?;

@@ -130,8 +130,8 @@ fn chart_title(source: &str, unit: &str) -> String {
     if unit.is_empty() { source.to_owned() } else { format!("{source}, {unit}") }
 }
 
-/// The charts of a source with their titles: of its single values one for each unit that at least two of them have, and of its orders one
-/// for those that compare the same items.
+/// The charts of a source with their titles: of its single values one for each unit that at least two of them have, and
+/// of its orders one for those that compare the same items.
 fn charts(reproduced: &Reproduced<'_>, outcomes: &[Outcome]) -> Vec<(String, Value)> {
     let source = &outcomes[0].source;
     let single = groups(outcomes, |outcome| outcome.is_single().then_some(outcome.unit.symbol()));

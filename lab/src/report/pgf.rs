@@ -6,7 +6,8 @@ use plotters::style::RGBColor;
 
 use super::draw::rgb;
 
-/// A document with one axis: the colours (`#rrggbb`) of its series, `series1` and on; the options of the axis; what is drawn in it.
+/// A document with one axis: the colours (`#rrggbb`) of its series, `series1` and on; the options of the axis; what is
+/// drawn in it.
 pub(super) fn document<'a>(colors: impl Iterator<Item = &'a str>, options: &str, drawn: &str) -> String {
     let axis = format!(
         "\\begin{{axis}}[width=15cm, height=7cm,\n{options}  unbounded coords=discard]\n{drawn}\\end{{axis}}\n"

@@ -10,8 +10,8 @@ use super::page::escaped;
 /// Height of the gap above a chart, in pixels.
 const GAP: u32 = 46;
 
-/// The figure with these charts, for a run of so many seconds, as JSON for a script element. Columns are nearly all of it, so they
-/// are written straight into the text.
+/// The figure with these charts, for a run of so many seconds, as JSON for a script element. Columns are nearly all of
+/// it, so they are written straight into the text.
 pub(super) fn figure(charts: &[Chart], ended: f64) -> String {
     let numbered = charts.iter().enumerate().map(|(i, chart)| (i + 1, chart));
     let drawn = numbered.flat_map(|(row, chart)| {

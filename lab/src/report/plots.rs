@@ -1,5 +1,5 @@
-//! The charts of sweeps and publications as files. They are read from the figures that the pages hold, so that both show
-//! the same points.
+//! The charts of sweeps and publications as files. They are read from the figures that the pages hold, so that both
+//! show the same points.
 
 use std::fmt::Write as _;
 
@@ -55,8 +55,8 @@ enum Kind {
     Cells,
 }
 
-/// The files of these figures, each with its title: names and contents. Each figure has `NAME.svg`, `.png`, `.pdf`, `.csv` and
-/// `.tex`.
+/// The files of these figures, each with its title: names and contents. Each figure has `NAME.svg`, `.png`, `.pdf`,
+/// `.csv` and `.tex`.
 pub(super) fn figure_files(
     figures: &[(String, Value)],
     mut names: FileNames,
@@ -237,7 +237,8 @@ fn draw(root: &Area<'_>, plot: &Plot) -> Drawn {
     mesh(&mut plane, plot)?;
     let none = [f64::INFINITY, f64::NEG_INFINITY];
     let values = plot.range(|(.., value)| value.map_or(none, |value| [value; 2]));
-    // Values of one place may be equal: each series has smaller symbols than the one before. Lines leave room for their intervals.
+    // Values of one place may be equal: each series has smaller symbols than the one before. Lines leave room for their
+    // intervals.
     for (series, size) in plot.series.iter().zip([7, 5, 3].into_iter().chain(std::iter::repeat(2))) {
         let size = if series.kind == Kind::Line { 3 } else { size };
         draw_series(&mut plane, series, values, size)?;
@@ -348,8 +349,8 @@ fn legend(area: &Area<'_>, plot: &Plot) -> Drawn {
     Ok(())
 }
 
-/// A row for each point: the number of its series from 1, the series, the place on the first axis and its name, the value, and
-/// half of its 95 % interval; of a heat map the number of the row stands before the value.
+/// A row for each point: the number of its series from 1, the series, the place on the first axis and its name, the
+/// value, and half of its 95 % interval; of a heat map the number of the row stands before the value.
 fn csv_of(plot: &Plot) -> Result<Vec<u8>, PictureError> {
     let mut table = csv::Writer::from_writer(Vec::new());
     let heading = match plot.rows.is_empty() {

@@ -3,8 +3,9 @@
 /// A point: nanoseconds and value.
 type Point<V> = (u64, V);
 
-/// Points in order of time. Beyond `limit` points the time axis is divided into intervals. Each keeps its first and its last point, the
-/// lowest if it is below both, and the highest if it is above both: peaks stay visible, and no point is dropped at random.
+/// Points in order of time. Beyond `limit` points the time axis is divided into intervals. Each keeps its first and its
+/// last point, the lowest if it is below both, and the highest if it is above both: peaks stay visible, and no point is
+/// dropped at random.
 #[derive(Debug)]
 pub(super) struct Points<V = f64> {
     limit: usize,
@@ -22,7 +23,8 @@ pub(super) struct Points<V = f64> {
 pub(super) struct Interval<V> {
     /// Where the next one begins; 0 if it is empty.
     pub(super) end: u64,
-    /// Whether `low` and `high` are kept. As long as no point is lower than the one before, they are the first and the last.
+    /// Whether `low` and `high` are kept. As long as no point is lower than the one before, they are the first and the
+    /// last.
     compared: bool,
     first: Point<V>,
     pub(super) last: Point<V>,

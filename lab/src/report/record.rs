@@ -166,13 +166,13 @@ impl Rate {
         self.end = intervals * self.interval;
     }
 
-    /// When each interval begins, in nanoseconds, and its rate in bit/s, up to the `end` of the run. Behind the last interval nothing
-    /// was sent.
+    /// When each interval begins, in nanoseconds, and its rate in bit/s, up to the `end` of the run. Behind the last
+    /// interval nothing was sent.
     pub(super) fn until(&self, end: u64) -> Vec<(u64, f64)> {
         let begins = (0..).step_by(self.interval as usize);
         let mut spans: Vec<(u64, u64)> = begins.zip(self.bytes.iter().copied()).collect();
-        // A part of an interval that the run ends in has a rate of its own if it is at least half of one. A few bytes in a moment
-        // would be a peak.
+        // A part of an interval that the run ends in has a rate of its own if it is at least half of one. A few bytes
+        // in a moment would be a peak.
         if let [.., _, (begin, rest)] = spans[..]
             && end.saturating_sub(begin) < self.interval / 2
         {

@@ -2,8 +2,8 @@
 
 use super::points::Points;
 
-/// Values that hold until they change, and are told together. A value that is told again makes no point. Of several at one
-/// moment only the last holds for any time, so the others make none either.
+/// Values that hold until they change, and are told together. A value that is told again makes no point. Of several at
+/// one moment only the last holds for any time, so the others make none either.
 #[derive(Debug)]
 pub(super) struct Steps<const N: usize> {
     /// The latest values and their time. They make their points when that moment is over.
@@ -52,7 +52,8 @@ impl<const N: usize> Steps<N> {
         self.at
     }
 
-    /// The points of a line: nanoseconds and value. The last shows that the value holds until it was told for the last time.
+    /// The points of a line: nanoseconds and value. The last shows that the value holds until it was told for the last
+    /// time.
     pub(super) fn line(&self, number: usize) -> impl Iterator<Item = (u64, f64)> + '_ {
         let last = Some(self.latest[number]).filter(|latest| *latest != NONE);
         self.lines[number].iter().chain(last.map(|latest| (self.at, value(latest))))

@@ -135,8 +135,8 @@ fn curves<'a>(
     json!({ "data": traces, "layout": { "xaxis": axis, "yaxis": values_axis(sweep, measure) } })
 }
 
-/// What a difference is: the measure minus that of the cell with the first value of the compared key. The axis has no room for a whole key,
-/// which stands below the chart or in its legend.
+/// What a difference is: the measure minus that of the cell with the first value of the compared key. The axis has no
+/// room for a whole key, which stands below the chart or in its legend.
 fn difference_heading(sweep: &Sweep, measure: usize) -> String {
     let Measured { name, .. } = &sweep.measures[measure];
     let first = sweep.compared().map_or(String::new(), |axis| {
@@ -188,7 +188,8 @@ fn boxes(sweep: &Sweep, executed: &Executed, measure: usize) -> Value {
         let commands: Vec<_> = shown.iter().map(|(n, _)| sweep.command(cell, sweep.seed(*n))).collect();
         let mut sorted: Vec<f64> = shown.iter().map(|(_, value)| *value).collect();
         sorted.sort_by(f64::total_cmp);
-        // plotly.js interpolates quartiles otherwise. Given ones are lists: one value for each box of a trace, at the places in `x`.
+        // plotly.js interpolates quartiles otherwise. Given ones are lists: one value for each box of a trace, at the
+        // places in `x`.
         let [q1, median, q3] = [0.25, 0.5, 0.75].map(|share| quantile(&sorted, share).map(|value| [value]));
         let name = text(&label(sweep, cell));
         json!({
@@ -209,8 +210,8 @@ fn boxes(sweep: &Sweep, executed: &Executed, measure: usize) -> Value {
     })
 }
 
-/// The positions of an axis's values, and the axis: numbers if all are numbers of one unit, otherwise words. Of words that look like
-/// numbers or dates plotly.js would make such an axis, on which the others have no place.
+/// The positions of an axis's values, and the axis: numbers if all are numbers of one unit, otherwise words. Of words
+/// that look like numbers or dates plotly.js would make such an axis, on which the others have no place.
 fn positions(key: &str, values: &[Value]) -> (Vec<Value>, Value) {
     let split = |value: &Value| -> Option<(f64, String)> {
         let written = written(value);

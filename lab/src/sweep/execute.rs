@@ -57,8 +57,8 @@ impl Executed {
         self.cells.iter().map(|cell| cell.failed().count()).sum()
     }
 
-    /// Whether no run is missing. Then the tables have been written, unless this is a shard. [`super::merge`] writes them in
-    /// any case.
+    /// Whether no run is missing. Then the tables have been written, unless this is a shard. [`super::merge`] writes
+    /// them in any case.
     pub fn is_complete(&self) -> bool {
         self.done == self.all
     }
@@ -178,7 +178,8 @@ pub fn execute(
     state.conclude(sweep)
 }
 
-/// Adds `runs` to those in `directory`, and writes the tables. If runs are missing, these are tables of those that exist.
+/// Adds `runs` to those in `directory`, and writes the tables. If runs are missing, these are tables of those that
+/// exist.
 pub fn add(sweep: &Sweep, directory: &Path, runs: Vec<FinishedRun>) -> Result<Executed, SweepError> {
     let mut state = State::open(sweep, directory)?;
     for run in runs {

@@ -49,8 +49,9 @@ impl Shard {
     }
 }
 
-/// Collects the runs of the directories `parts` in the directory `out`, and writes the tables there. If no run is missing,
-/// they have the same bytes as those of one process that ran the whole sweep; otherwise they are of the runs that exist.
+/// Collects the runs of the directories `parts` in the directory `out`, and writes the tables there. If no run is
+/// missing, they have the same bytes as those of one process that ran the whole sweep; otherwise they are of the runs
+/// that exist.
 pub fn merge(out: &Path, parts: &[PathBuf]) -> Result<(Sweep, Executed), SweepError> {
     let sweep = Sweep::described(&common(out, parts)?, Policies::default())?;
     let mut runs = Vec::new();
@@ -67,8 +68,8 @@ pub fn merge(out: &Path, parts: &[PathBuf]) -> Result<(Sweep, Executed), SweepEr
     Ok((sweep, executed))
 }
 
-/// The description of the sweep of all parts: the one with the most seeds, as a part whose run has gone on with more of them. Parts
-/// whose files differ in anything else are refused, because the tables would be of one of them.
+/// The description of the sweep of all parts: the one with the most seeds, as a part whose run has gone on with more of
+/// them. Parts whose files differ in anything else are refused, because the tables would be of one of them.
 fn common(out: &Path, parts: &[PathBuf]) -> Result<String, SweepError> {
     let places: Vec<&Path> = match parts {
         [] => vec![out],
@@ -103,8 +104,8 @@ fn same_place(a: &Path, b: &Path) -> bool {
 }
 
 impl FinishedRun {
-    /// Whether the run can belong to `sweep`, which has had at most `MOST_RUNS`, however many seeds it has now. What a journal says of
-    /// another seed would take memory for all seeds before.
+    /// Whether the run can belong to `sweep`, which has had at most `MOST_RUNS`, however many seeds it has now. What a
+    /// journal says of another seed would take memory for all seeds before.
     pub(super) fn belongs(&self, sweep: &Sweep) -> bool {
         let cells = sweep.cells();
         let most = super::MOST_RUNS / cells.max(1) as u64;

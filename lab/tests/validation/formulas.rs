@@ -1,13 +1,13 @@
 //! What theory says. Times in seconds, sizes in bytes or segments, rates in segments a second unless said otherwise.
 
-/// Mathis, Semke, Mahdavi, Ott, "The macroscopic behavior of the TCP congestion avoidance algorithm" (1997), equation 3 with
-/// random losses replaced by periodic ones: segments a second, with `b` segments to an acknowledgement.
+/// Mathis, Semke, Mahdavi, Ott, "The macroscopic behavior of the TCP congestion avoidance algorithm" (1997), equation 3
+/// with random losses replaced by periodic ones: segments a second, with `b` segments to an acknowledgement.
 pub(crate) fn mathis(p: f64, rtt: f64, b: f64) -> f64 {
     (1.5 / (b * p)).sqrt() / rtt
 }
 
-/// Padhye, Firoiu, Towsley, Kurose, "Modeling TCP Reno performance" (2000), equation 30: segments a second. `timeout` is the
-/// first retransmission timeout of a series.
+/// Padhye, Firoiu, Towsley, Kurose, "Modeling TCP Reno performance" (2000), equation 30: segments a second. `timeout`
+/// is the first retransmission timeout of a series.
 pub(crate) fn pftk(p: f64, rtt: f64, timeout: f64, b: f64) -> f64 {
     let share = (3.0 * (3.0 * b * p / 8.0).sqrt()).min(1.0);
     1.0 / (rtt * (2.0 * b * p / 3.0).sqrt() + timeout * share * p * (1.0 + 32.0 * p * p))
@@ -18,8 +18,8 @@ pub(crate) fn slow_start_rounds(segments: f64, initial: f64) -> u32 {
     libm::ceil(libm::log2(segments / initial + 1.0)) as u32
 }
 
-/// The share of a link that one flow fills whose window saws between half and all of `1 + buffer` bandwidth-delay products,
-/// growing by one segment a round trip.
+/// The share of a link that one flow fills whose window saws between half and all of `1 + buffer` bandwidth-delay
+/// products, growing by one segment a round trip.
 pub(crate) fn sawtooth(buffer: f64) -> f64 {
     let top = 1.0 + buffer;
     let bottom = (top / 2.0).max(1.0).min(top);

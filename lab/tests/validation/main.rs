@@ -1,6 +1,6 @@
-//! `docs/validation.md`: the simulator beside published formulas. `ANABRANCH_BLESS=1` writes its tables anew, `ANABRANCH_BLESS=loss`
-//! that one, which takes minutes (`cargo test --profile quick -p anabranch-lab --test validation`). Without it the cheap rows
-//! of each table are run and must be those of the page to the last digit.
+//! `docs/validation.md`: the simulator beside published formulas. `ANABRANCH_BLESS=1` writes its tables anew,
+//! `ANABRANCH_BLESS=loss` that one, which takes minutes (`cargo test --profile quick -p anabranch-lab --test
+//! validation`). Without it the cheap rows of each table are run and must be those of the page to the last digit.
 
 mod formulas;
 mod runs;

@@ -11,7 +11,8 @@ use crate::interface::{self, route};
 
 /// The number of peers of a local address that are tried in order to find out whether the address is up.
 const ASKED: usize = 8;
-/// The number of peer addresses that learn at once of a smaller MTU of an own interface. Others find out by what is lost.
+/// The number of peer addresses that learn at once of a smaller MTU of an own interface. Others find out by what is
+/// lost.
 const TOLD: usize = 256;
 /// The interval at which an address that is down is checked, if no notification comes.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
@@ -32,7 +33,8 @@ impl Core {
         }
     }
 
-    /// Binds a socket to the interface that its address is on now, if that is another one. If that carries less than before, paths learn it.
+    /// Binds a socket to the interface that its address is on now, if that is another one. If that carries less than
+    /// before, paths learn it.
     fn follow(&mut self, shared: &Shared, index: usize, now: Time) {
         let socket = &shared.sockets[index];
         let Some(interface) = interface::of(socket.address.ip) else { return };

@@ -56,7 +56,8 @@ pub(crate) struct Core {
     /// The largest number of them per source.
     max_per_source: u32,
     accepted: VecDeque<AssociationId>,
-    /// The associations without handles, with the bytes that the peer had acknowledged at the last check, if there was one.
+    /// The associations without handles, with the bytes that the peer had acknowledged at the last check, if there was
+    /// one.
     orphans: BTreeMap<AssociationId, Option<u64>>,
     /// When they are checked next.
     orphans_due: Option<Instant>,
@@ -130,8 +131,8 @@ impl Shared {
         result
     }
 
-    /// The last user is gone: peers can initiate nothing more, and what nobody has accepted ends. The driver ends when the last
-    /// association has ended.
+    /// The last user is gone: peers can initiate nothing more, and what nobody has accepted ends. The driver ends when
+    /// the last association has ended.
     pub(crate) fn close(&self) {
         self.closing.store(true, Ordering::Release);
         self.accepting.notify_waiters();
@@ -227,8 +228,8 @@ impl Core {
         }
     }
 
-    /// Handles the packets of a datagram one after the other, and takes the packets that each releases before the next one is handled.
-    /// All are decoded first: the processor then reads the code of each step once for all.
+    /// Handles the packets of a datagram one after the other, and takes the packets that each releases before the next
+    /// one is handled. All are decoded first: the processor then reads the code of each step once for all.
     pub(crate) fn arrived(&mut self, shared: &Shared, datagram: &Datagram<'_>, now: Time) {
         let mut arrived = std::mem::take(&mut self.arrived);
         let port = self.endpoint.config().port;

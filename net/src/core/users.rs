@@ -1,4 +1,5 @@
-//! Associations as their users see them: their stages, the signals that wake users, and the associations that nobody holds any more.
+//! Associations as their users see them: their stages, the signals that wake users, and the associations that nobody
+//! holds any more.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -18,8 +19,8 @@ use crate::source;
 const EVENTS: usize = 32;
 /// The largest number of associations that wait to be accepted. Further ones are aborted.
 const BACKLOG: usize = 1024;
-/// An association without handles is aborted if its peer acknowledges nothing between two checks at this interval. A peer that never reads
-/// would keep it alive by its answers to window probes. Tests have no time for that.
+/// An association without handles is aborted if its peer acknowledges nothing between two checks at this interval. A
+/// peer that never reads would keep it alive by its answers to window probes. Tests have no time for that.
 const ABANDONED: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 300 });
 
 /// An association as its users see it.

@@ -89,8 +89,8 @@ pub async fn send_file(
     judge(patiently(association, verdict).await?, name, size, sha256)
 }
 
-/// Waits for the answer to the announcement, then for the verdict. A listener has nothing to say while the data is on its way, however
-/// long that takes, so its silence is no failure here.
+/// Waits for the answer to the announcement, then for the verdict. A listener has nothing to say while the data is on
+/// its way, however long that takes, so its silence is no failure here.
 async fn verdict(association: &Association) -> Result<Control, Failure> {
     match said(hear_sometime(association).await?)? {
         Control::Go {} => said(hear_sometime(association).await?),

@@ -232,8 +232,8 @@ pub(super) enum Piece {
 }
 
 impl IncomingFile {
-    /// Writes the pieces and gives the file its name if its size and hash are right. A transfer for which nothing is to be
-    /// written takes no thread: threads are few, and senders that dawdle would take them from all others.
+    /// Writes the pieces and gives the file its name if its size and hash are right. A transfer for which nothing is to
+    /// be written takes no thread: threads are few, and senders that dawdle would take them from all others.
     pub(super) async fn write(self, mut pieces: mpsc::Receiver<Piece>) -> Result<Received, String> {
         let mut writing = Box::new(Writing { file: self, hash: Sha256::new(), arrived: 0 });
         let mut arrived = Vec::with_capacity(AHEAD);

@@ -58,7 +58,8 @@ pub const CONTROL: u32 = 0x616e_6200;
 pub const DATA: u32 = 0x616e_6201;
 /// The largest JSON object in bytes.
 pub const LONGEST: usize = 4096;
-/// The other end is given up after so many seconds of silence, because a client may occupy room. Tests have no time for that.
+/// The other end is given up after so many seconds of silence, because a client may occupy room. Tests have no time for
+/// that.
 const PATIENCE: u64 = if cfg!(test) { 2 } else { 300 };
 /// Bytes of a message of file data.
 const PIECE: usize = 64 << 10;
@@ -198,8 +199,8 @@ fn written(control: &Control) -> Vec<u8> {
     serde_json::to_vec(control).unwrap_or_default()
 }
 
-/// A control message as it is read and written again; the plan of a measurement must be one that can be carried out. For tests with
-/// hostile messages.
+/// A control message as it is read and written again; the plan of a measurement must be one that can be carried out.
+/// For tests with hostile messages.
 #[doc(hidden)]
 pub fn echoed(message: &[u8]) -> Result<Vec<u8>, Failure> {
     let said = read(message)?;
@@ -252,7 +253,8 @@ mod tests {
     use std::net::{IpAddr, Ipv4Addr, SocketAddr};
     use std::time::Instant;
 
-    /// Both ends of an association: the client's and the listener's, whose receive buffer has so many bytes; with their endpoints.
+    /// Both ends of an association: the client's and the listener's, whose receive buffer has so many bytes; with their
+    /// endpoints.
     async fn pair(receive_buffer: u32) -> (Association, Association, [Endpoint; 2]) {
         let client = Options::towards(&[IpAddr::V4(Ipv4Addr::LOCALHOST)]).expect("routes").config;
         ends(client, Config { receive_buffer, ..Config::default() }).await

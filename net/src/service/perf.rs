@@ -107,8 +107,8 @@ pub struct Direction {
     /// CPU seconds of this end's process and of the other end's. If both directions are measured at once, they cover
     /// both.
     pub cpu: [f64; 2],
-    /// Bytes acknowledged on each path that carried any, by its addresses, the sender's first. They are bytes of chunks: the 16 bytes of
-    /// each chunk's header are part of them, and the control messages of the measurement.
+    /// Bytes acknowledged on each path that carried any, by its addresses, the sender's first. They are bytes of
+    /// chunks: the 16 bytes of each chunk's header are part of them, and the control messages of the measurement.
     pub by_path: BTreeMap<(IpAddr, IpAddr), u64>,
     /// The delays of messages; `None` if the messages are too small to hold their sending time, or none arrived.
     pub delays: Option<Delays>,

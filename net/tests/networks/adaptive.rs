@@ -37,9 +37,10 @@ impl Route for Watched {
     }
 }
 
-/// Slow start overflows the queue of the first link. The bandwidth that SACKs show is that of the link, the smallest round trip less than
-/// its queue takes (30 ms). The second link lets a burst of 15 kB pass at once after a rest: few pairs are spread there, and
-/// until one is, retransmissions stay on their path. Equation (8) would never forbid these links.
+/// Slow start overflows the queue of the first link. The bandwidth that SACKs show is that of the link, the smallest
+/// round trip less than its queue takes (30 ms). The second link lets a burst of 15 kB pass at once after a rest: few
+/// pairs are spread there, and until one is, retransmissions stay on their path. Equation (8) would never forbid these
+/// links.
 #[test]
 fn adaptive_knows_real_links_and_everything_arrives() {
     let test = "adaptive_knows_real_links_and_everything_arrives";

@@ -11,9 +11,10 @@ use crate::{PRIMARY, ms, once_in_three};
 /// New data takes another path within this time.
 const BUDGET: Duration = ms(800);
 
-/// The parameters that `anabranch advise failover scenarios/advice/box.toml` prints, and its traffic. A SACK leaves after two messages, so
-/// every second cut loses one: what is retransmitted on the other link has arrived already. Its SACKs come back by that
-/// link, so no timer expires there. A machine that is busy for a moment is late: the bound is twice the budget.
+/// The parameters that `anabranch advise failover scenarios/advice/box.toml` prints, and its traffic. A SACK leaves
+/// after two messages, so every second cut loses one: what is retransmitted on the other link has arrived already. Its
+/// SACKs come back by that link, so no timer expires there. A machine that is busy for a moment is late: the bound is
+/// twice the budget.
 #[test]
 fn new_data_leaves_a_cut_link_within_the_budget() {
     for cut in [ms(1000), ms(1040), ms(1093), ms(1133)] {

@@ -81,7 +81,8 @@ fn an_endpoint_without_associations_does_not_wait_for_its_interface() {
     });
 }
 
-/// Both interfaces go down, and the second path could not be verified, so both paths leave from the second address when it goes down too.
+/// Both interfaces go down, and the second path could not be verified, so both paths leave from the second address when
+/// it goes down too.
 #[test]
 fn an_endpoint_without_a_network_sleeps_until_one_is_back() {
     let name = "an_endpoint_without_a_network_sleeps_until_one_is_back";

@@ -69,8 +69,8 @@ fn a_silent_cut(how: Cut) {
     assert!(passed.abs_diff(expected) <= tolerance, "{how:?}: {passed:?}, expected {expected:?}");
 }
 
-/// The cut of either link of two, over UDP and directly on IP: after the sum of the timeouts and one RTO more, what is sent
-/// arrives by the other link, and everything arrives (`transfer` sees to that).
+/// The cut of either link of two, over UDP and directly on IP: after the sum of the timeouts and one RTO more, what is
+/// sent arrives by the other link, and everything arrives (`transfer` sees to that).
 #[test]
 fn new_data_takes_the_other_link_after_the_sum_of_the_timeouts() {
     for (raw, link) in [(false, 0), (false, 1), (true, 0), (true, 1)] {
@@ -135,8 +135,8 @@ fn an_own_interface_down_and_up() {
     assert!(course.was_down(0) && course.delivered(0, up) < course.delivered(0, up + ms(2000)), "it is back");
 }
 
-/// The interfaces of a link are removed at both ends and made again, with the same names and addresses: for the system they are other
-/// interfaces, to which the sockets of both ends have to follow. New data takes the primary again.
+/// The interfaces of a link are removed at both ends and made again, with the same names and addresses: for the system
+/// they are other interfaces, to which the sockets of both ends have to follow. New data takes the primary again.
 #[test]
 fn interfaces_that_are_made_again() {
     let Some(network) = Network::new("interfaces_that_are_made_again") else { return };
@@ -178,7 +178,8 @@ impl Tape for Told {
     fn polled(&mut self, _: &Output) {}
 }
 
-/// An endpoint knows the MTU of its interface also where /sys shows the interfaces of another network namespace, as here.
+/// An endpoint knows the MTU of its interface also where /sys shows the interfaces of another network namespace, as
+/// here.
 #[test]
 fn the_mtu_of_an_interface_is_known_in_every_namespace() {
     let Some(network) = Network::new("the_mtu_of_an_interface_is_known_in_every_namespace") else { return };
@@ -202,8 +203,8 @@ fn the_mtu_of_an_interface_is_known_in_every_namespace() {
     assert!(refused.contains(&network.interface(0, 0)) && refused.contains("300 bytes"), "{refused}");
 }
 
-/// An address of the loopback interface that other hosts reach by any link: its socket is not bound to that interface, because it would
-/// hear nobody.
+/// An address of the loopback interface that other hosts reach by any link: its socket is not bound to that interface,
+/// because it would hear nobody.
 #[test]
 fn a_service_address_on_the_loopback_interface_is_bound_to_no_interface() {
     let name = "a_service_address_on_the_loopback_interface_is_bound_to_no_interface";
@@ -221,8 +222,8 @@ fn a_service_address_on_the_loopback_interface_is_bound_to_no_interface() {
     assert!(matches!(local[1].1, Device::Bound(_)), "{:?}", local[1]);
 }
 
-/// Jumbo frames, and ends with unequal MTUs: a chunk may be larger than the other end's packets, and nearly as large as its
-/// receive buffer. Whatever the sizes, and however slowly the user reads, everything arrives.
+/// Jumbo frames, and ends with unequal MTUs: a chunk may be larger than the other end's packets, and nearly as large as
+/// its receive buffer. Whatever the sizes, and however slowly the user reads, everything arrives.
 #[test]
 fn jumbo_frames_and_unequal_mtus() {
     for (mtu, mtu_discovery) in
@@ -272,8 +273,9 @@ fn random_cuts() {
     }
 }
 
-/// Every third packet is lost, among them retransmissions. Missing reports cannot find a retransmission that is lost, so that T3-rtx
-/// has to. RACK finds it because packets that were sent later have arrived, and a tail loss probe finds the last losses.
+/// Every third packet is lost, among them retransmissions. Missing reports cannot find a retransmission that is lost,
+/// so that T3-rtx has to. RACK finds it because packets that were sent later have arrived, and a tail loss probe finds
+/// the last losses.
 #[test]
 fn rack_finds_lost_retransmissions() {
     let test = "rack_finds_lost_retransmissions";
@@ -295,7 +297,8 @@ fn rack_finds_lost_retransmissions() {
     });
 }
 
-/// All cures of the retransmission policy at once: everything arrives, in order and unchanged, though every tenth packet is lost.
+/// All cures of the retransmission policy at once: everything arrives, in order and unchanged, though every tenth
+/// packet is lost.
 #[test]
 fn all_cures_at_once() {
     let Some(network) = Network::new("all_cures_at_once") else {

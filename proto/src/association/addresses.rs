@@ -25,7 +25,8 @@ impl Association {
         self.change_address(AddressChange::Added, local)
     }
 
-    /// The user removes a local address, if the association still has a path without it. Nothing leaves from it from now on.
+    /// The user removes a local address, if the association still has a path without it. Nothing leaves from it from
+    /// now on.
     //= rfc5061#section-5.3
     pub(crate) fn remove_address(&mut self, address: Address, now: Time) -> Result<(), ChangeError> {
         let known = self.config.addresses.iter().find(|known| known.address == address).copied();
@@ -137,8 +138,8 @@ impl Association {
         self.events.push_back(Event::LocalAddress { address: local.address, change, outcome });
     }
 
-    /// The peer knows the address, or keeps it. If all pairs are paths, there are new paths from it; otherwise paths on its
-    /// link that do not work move to it.
+    /// The peer knows the address, or keeps it. If all pairs are paths, there are new paths from it; otherwise paths on
+    /// its link that do not work move to it.
     fn address_added(&mut self, local: LocalAddress, now: Time) {
         if self.config.addresses.iter().any(|known| known.address == local.address) {
             return;

@@ -132,8 +132,8 @@ impl Association {
         }
     }
 
-    /// Keeps the memory of all but one of `MAX_SPARES` packets, because the next packet that arrives brings one. The others go to
-    /// `memory`, or come from there.
+    /// Keeps the memory of all but one of `MAX_SPARES` packets, because the next packet that arrives brings one. The
+    /// others go to `memory`, or come from there.
     #[inline]
     pub(crate) fn level(&mut self, memory: &mut Spares) {
         while self.spares.len() >= MAX_SPARES
@@ -180,8 +180,8 @@ impl Association {
         Some((packet, Reason { purpose, path: Some(path), limit: Limit::Control, oversize }))
     }
 
-    /// Appends a due SHUTDOWN or SHUTDOWN ACK after control chunks, if both have at most `budget` bytes and go to the same path: both may
-    /// answer one packet.
+    /// Appends a due SHUTDOWN or SHUTDOWN ACK after control chunks, if both have at most `budget` bytes and go to the
+    /// same path: both may answer one packet.
     //= rfc9260#section-12.4
     fn append_shutdown(&mut self, path: PathId, budget: usize, chunks: &mut SmallVec<[Chunk; 2]>, now: Time) {
         let ends =
@@ -196,8 +196,8 @@ impl Association {
         }
     }
 
-    /// Whether a packet is larger than the path MTU, so that IP must be allowed to fragment it: a chunk from before the path MTU fell, or one whose
-    /// size the peer has chosen, as that of a cookie.
+    /// Whether a packet is larger than the path MTU, so that IP must be allowed to fragment it: a chunk from before the
+    /// path MTU fell, or one whose size the peer has chosen, as that of a cookie.
     fn is_oversize(&self, packet: &Packet, path: PathId) -> bool {
         packet.size() > HEADER + self.paths.view(path).pmdcs as usize
     }
@@ -312,7 +312,8 @@ impl Association {
         Some(self.packet(id, chunks.into(), Purpose::Heartbeat, Limit::Control))
     }
 
-    /// The next packet and its path, if a train goes alone and one may leave now. What may be due besides data was checked when it began.
+    /// The next packet and its path, if a train goes alone and one may leave now. What may be due besides data was
+    /// checked when it began.
     #[inline(never)]
     pub(super) fn next_of_train(&mut self, now: Time) -> Option<(Box<Packet>, PathId)> {
         let budget = self.paths.smallest_pmdcs();
@@ -417,8 +418,8 @@ impl Association {
         }
     }
 
-    /// Appends a due SACK after control chunks, if both have at most `budget` bytes and go to the same path. COOKIE ACK and ERROR must not
-    /// wait for it.
+    /// Appends a due SACK after control chunks, if both have at most `budget` bytes and go to the same path. COOKIE ACK
+    /// and ERROR must not wait for it.
     //= rfc9260#section-6.10
     fn append_sack(&mut self, path: PathId, budget: usize, chunks: &mut SmallVec<[Chunk; 2]>) {
         let used: usize = chunks.iter().map(Chunk::padded_size).sum();
@@ -475,7 +476,8 @@ impl Association {
     pub(super) fn sack_alone(&mut self) -> (Box<Packet>, PathId) {
         let path = self.open_path(self.receiver.from);
         let mut packet = self.addressed(path);
-        // The usual SACK has no lists and is built in the packet. Any other is built elsewhere and copied, which takes longer.
+        // The usual SACK has no lists and is built in the packet. Any other is built elsewhere and copied, which takes
+        // longer.
         match self.receiver.sack_is_plain() && !self.receiver.keeps() {
             true => packet.hold(Chunk::Sack(self.receiver.plain_sack(&self.config))),
             false => packet.hold(self.take_sack(path)),

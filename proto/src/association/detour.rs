@@ -4,10 +4,11 @@
 //! arrives from it. This happens when a peer sends from one of its addresses over the link of another. With
 //! `Config::rehome`, SACKs then go to the next active path until a heartbeat is answered on the first.
 //!
-//! A duplicate says this only of the path to which the last SACK went. After a failover a duplicate arrives on another path,
-//! because the SACK was lost with the path that failed: it is answered on the path on which it arrived. Data may still arrive on the path
-//! that failed, if it failed in one direction: its SACKs take the other path as well, until a heartbeat, which leaves at once, is answered.
-//! Without that, a peer that repeats data on another path after each timeout would never learn more than one window per RTO.
+//! A duplicate says this only of the path to which the last SACK went. After a failover a duplicate arrives on another
+//! path, because the SACK was lost with the path that failed: it is answered on the path on which it arrived. Data may
+//! still arrive on the path that failed, if it failed in one direction: its SACKs take the other path as well, until a
+//! heartbeat, which leaves at once, is answered. Without that, a peer that repeats data on another path after each
+//! timeout would never learn more than one window per RTO.
 
 use super::Association;
 use crate::Time;
@@ -56,7 +57,8 @@ impl Association {
         to
     }
 
-    /// A duplicate is answered on this path, and the SACKs before went to another, of which the peer would know one by now.
+    /// A duplicate is answered on this path, and the SACKs before went to another, of which the peer would know one by
+    /// now.
     fn avoid_unheard(&mut self, answered: PathId, now: Time) {
         let Some((unheard, since)) = self.detour.current else { return };
         if unheard == answered || now.since(since) < self.paths.view(unheard).rto {
@@ -68,8 +70,8 @@ impl Association {
         self.paths.ask(unheard);
     }
 
-    /// Whether SACKs have gone to this path for so long that the peer would know one of them by now. So the destination changes at most once per
-    /// RTO, because a burst of duplicates means no more than one.
+    /// Whether SACKs have gone to this path for so long that the peer would know one of them by now. So the destination
+    /// changes at most once per RTO, because a burst of duplicates means no more than one.
     fn could_know(&self, from: PathId, to: PathId, now: Time) -> bool {
         let rto = self.paths.view(from).rto;
         self.detour.current.is_some_and(|(path, since)| path == to && now.since(since) >= rto)

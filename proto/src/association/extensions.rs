@@ -1,5 +1,5 @@
-//! The association's part of the extensions: it asks them when something happens, and carries out their answers. The extensions keep their
-//! own state and do not know the association.
+//! The association's part of the extensions: it asks them when something happens, and carries out their answers. The
+//! extensions keep their own state and do not know the association.
 
 use super::Association;
 use crate::extension::{
@@ -14,8 +14,8 @@ use crate::wire::chunk::{EcnEcho, ForwardTsn, IData, IForwardTsn};
 use crate::wire::{Cause, Chunk, Packet};
 use crate::{Limit, Time, Tsn};
 
-/// FORWARD TSNs and RE-CONFIGs of one packet that are processed: each may look at every stream. A peer that keeps to the standards has no use
-/// for more.
+/// FORWARD TSNs and RE-CONFIGs of one packet that are processed: each may look at every stream. A peer that keeps to
+/// the standards has no use for more.
 const MOST_IN_A_PACKET: u32 = 4;
 
 impl Association {
@@ -47,8 +47,8 @@ impl Association {
         }
     }
 
-    /// Processes a chunk of an extension. If the extension was not agreed, the chunk counts as unknown. Returns whether the chunks behind it
-    /// are processed.
+    /// Processes a chunk of an extension. If the extension was not agreed, the chunk counts as unknown. Returns whether
+    /// the chunks behind it are processed.
     pub(super) fn extension_chunk(
         &mut self,
         chunk: Chunk,
@@ -156,7 +156,8 @@ impl Association {
         }
     }
 
-    /// Runs an operation on stream requests and carries out its answers. Does nothing if stream reconfiguration was not agreed.
+    /// Runs an operation on stream requests and carries out its answers. Does nothing if stream reconfiguration was not
+    /// agreed.
     fn with_streams(&mut self, now: Time, work: impl FnOnce(&mut Reconfiguration, &mut StreamParts<'_>)) {
         let Some(Extended { streams: Some(streams), congestion, .. }) = self.extended.as_deref_mut() else {
             return;
@@ -281,8 +282,8 @@ impl Association {
         (packet, reason)
     }
 
-    /// After a reset of all TSNs, what must go before FORWARD TSN: a peer that has not heard of the reset would take it for one in the old
-    /// TSNs, and the data behind it too.
+    /// After a reset of all TSNs, what must go before FORWARD TSN: a peer that has not heard of the reset would take it
+    /// for one in the old TSNs, and the data behind it too.
     pub(super) fn before_forward(&self) -> Option<Chunk> {
         let streams = self.extended.as_ref().and_then(|extended| extended.streams.as_ref());
         streams.and_then(|streams| streams.restart_answer())
@@ -310,7 +311,8 @@ impl Association {
         self.receiver.interleaved_forward(forward.cumulative, skipped, arrival);
     }
 
-    /// Whether a FORWARD TSN, of either kind, is looked at. One for TSNs that the peer cannot have sent ends the association.
+    /// Whether a FORWARD TSN, of either kind, is looked at. One for TSNs that the peer cannot have sent ends the
+    /// association.
     fn may_skip_to(&mut self, cumulative: Tsn, arrival: &mut Arrival, now: Time) -> bool {
         if !self.state.receives_data() || !arrival.admits_costly(MOST_IN_A_PACKET) {
             return false;

@@ -26,7 +26,8 @@ impl Association {
             cold_path();
             self.look_at(packet, path);
         }
-        // The usual packet holds one DATA chunk or one SACK. The packet's memory, and the SACK in it, go to the next packet that leaves.
+        // The usual packet holds one DATA chunk or one SACK. The packet's memory, and the SACK in it, go to the next
+        // packet that leaves.
         match &packet.chunks[..] {
             [Chunk::Data(data)] if skip == 0 => {
                 self.sender.uncouple();
@@ -57,8 +58,8 @@ impl Association {
         }
     }
 
-    /// Processes the chunks of a packet from the `skip`-th on, until one of them makes the rest void. If an ABORT is in the rest, nothing
-    /// in the packet is answered.
+    /// Processes the chunks of a packet from the `skip`-th on, until one of them makes the rest void. If an ABORT is in
+    /// the rest, nothing in the packet is answered.
     //= rfc9260#section-9.1
     fn chunks(&mut self, packet: &mut Packet, path: PathId, skip: usize, arrival: &mut Arrival, now: Time) {
         let alone = packet.chunks.len() == 1;
@@ -88,8 +89,8 @@ impl Association {
         }
     }
 
-    /// INIT, INIT ACK and SHUTDOWN COMPLETE must stand alone. An INIT ACK with other chunks ends the set-up; otherwise the
-    /// DATA behind it would count as data of an established association. Any other of them with other chunks is
+    /// INIT, INIT ACK and SHUTDOWN COMPLETE must stand alone. An INIT ACK with other chunks ends the set-up; otherwise
+    /// the DATA behind it would count as data of an established association. Any other of them with other chunks is
     /// ignored, and so is what stands behind it.
     //= rfc9260#section-6.10
     //= rfc9260#section-12.3
@@ -136,9 +137,9 @@ impl Association {
         self.close(Event::Lost(LostReason::ProtocolViolation), now);
     }
 
-    /// A peer that sends packets without answering SHUTDOWN may have data left to send, so the count restarts. The standard says that T2
-    /// should restart too. It does for DATA only (see `repeat_shutdown`): a lost SHUTDOWN must not wait for a peer that keeps sending
-    /// heartbeats.
+    /// A peer that sends packets without answering SHUTDOWN may have data left to send, so the count restarts. The
+    /// standard says that T2 should restart too. It does for DATA only (see `repeat_shutdown`): a lost SHUTDOWN must
+    /// not wait for a peer that keeps sending heartbeats.
     //= rfc9260#section-9.2
     fn heard_in_shutdown(&mut self) {
         if let Some(resend) = &mut self.resend
@@ -325,7 +326,8 @@ impl Association {
         }
     }
 
-    /// SHUTDOWN arrived on this path. If nothing is left to be acknowledged, SHUTDOWN ACK goes back to where it came from.
+    /// SHUTDOWN arrived on this path. If nothing is left to be acknowledged, SHUTDOWN ACK goes back to where it came
+    /// from.
     //= rfc9260#section-9.2
     //= rfc9260#section-6.4
     fn shutdown_came(&mut self, cumulative: Tsn, path: PathId, now: Time) {

@@ -29,8 +29,8 @@ impl Association {
         id
     }
 
-    /// The peer's packets come from this address: from a known one, but perhaps from another UDP port. Returns what the address was before;
-    /// `None` if it is unknown.
+    /// The peer's packets come from this address: from a known one, but perhaps from another UDP port. Returns what the
+    /// address was before; `None` if it is unknown.
     //= rfc6951#section-5.4
     pub(crate) fn follow_port(&mut self, source: Address) -> Option<Address> {
         let before = self.paths.follow_port(source)?;
@@ -124,7 +124,8 @@ impl Association {
         }
     }
 
-    /// Moves the path to another local address, where its window begins anew. The new pair must be verified, unless no other path carries data.
+    /// Moves the path to another local address, where its window begins anew. The new pair must be verified, unless no
+    /// other path carries data.
     pub(crate) fn go_from(&mut self, id: PathId, local: Address, now: Time) {
         let others = self.paths.views().iter().any(|other| other.id != id && other.carries());
         self.paths.go_from(id, local);

@@ -1,8 +1,8 @@
 //! An association: its state, its sending and receiving halves, its paths, and its events.
 //!
 //! `incoming.rs` processes packets, `assemble.rs` builds the next packet, `watch.rs` runs timers and judges paths,
-//! `local.rs` chooses their local addresses, `replies.rs` collects what answers a packet, and `setup.rs` establishes the
-//! association. Nothing is queued that can be built when polled.
+//! `local.rs` chooses their local addresses, `replies.rs` collects what answers a packet, and `setup.rs` establishes
+//! the association. Nothing is queued that can be built when polled.
 
 mod addresses;
 mod assemble;
@@ -43,7 +43,8 @@ pub(crate) use local::next_local;
 pub(crate) use setup::{AssociationParts, new_tag};
 
 /// One association.
-// Here and in the parts of it, the fields that every packet needs stand first, so that they fill few lines of the processor's cache.
+// Here and in the parts of it, the fields that every packet needs stand first, so that they fill few lines of the
+// processor's cache.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(crate) struct Association {
@@ -256,8 +257,8 @@ impl Association {
         Some((packet, reason))
     }
 
-    /// Settles if it is certain that there is no output, and returns whether it is. An end that only receives has none most of
-    /// the time.
+    /// Settles if it is certain that there is no output, and returns whether it is. An end that only receives has none
+    /// most of the time.
     #[inline]
     pub(crate) fn rests(&mut self) -> bool {
         self.sender.is_empty()
@@ -340,8 +341,8 @@ impl Association {
         Ok(())
     }
 
-    /// Accepts up to `count` equal messages, as `count` calls of [`Self::send`] would. `constant`: their payload, if that is one. Returns how
-    /// many it accepted.
+    /// Accepts up to `count` equal messages, as `count` calls of [`Self::send`] would. `constant`: their payload, if
+    /// that is one. Returns how many it accepted.
     pub(crate) fn send_copies(
         &mut self,
         message: &Message,

@@ -1,7 +1,7 @@
 //! Control chunks that are sent once: replies to the peer, and what this end has to say.
 //!
-//! The replies to one packet leave in one packet. What has no room there is not sent: a peer, or someone who writes its address, would get
-//! more packets than it has sent.
+//! The replies to one packet leave in one packet. What has no room there is not sent: a peer, or someone who writes its
+//! address, would get more packets than it has sent.
 
 use super::Association;
 use crate::extension::Authentication;
@@ -58,8 +58,8 @@ impl Association {
         self.paths.view(path).pmdcs as usize - CHUNK_HEADER - CAUSE_HEADER
     }
 
-    /// Reports an error to the peer; the association continues. Before COOKIE ACK has come, nothing is sent but COOKIE ECHO and answers to
-    /// HEARTBEATs.
+    /// Reports an error to the peer; the association continues. Before COOKIE ACK has come, nothing is sent but COOKIE
+    /// ECHO and answers to HEARTBEATs.
     //= rfc9260#section-5.1
     pub(super) fn report(&mut self, path: PathId, cause: Cause) {
         if self.state != State::CookieEchoed {

@@ -142,9 +142,9 @@ impl Association {
         self.send_control(path, Chunk::CookieAck(Bare), Purpose::Setup);
     }
 
-    /// SHUTDOWN ACK again, to a peer that begins anew because it has forgotten this association: to where its INIT or COOKIE ECHO came from.
-    /// T2-shutdown goes on. Otherwise, whoever forges INITs could keep the association for ever, and a path that has failed would be
-    /// used for as long as the peer asks.
+    /// SHUTDOWN ACK again, to a peer that begins anew because it has forgotten this association: to where its INIT or
+    /// COOKIE ECHO came from. T2-shutdown goes on. Otherwise, whoever forges INITs could keep the association for ever,
+    /// and a path that has failed would be used for as long as the peer asks.
     //= rfc9260#section-9.2
     //= rfc9260#section-6.4
     pub(crate) fn repeat_shutdown_ack(&mut self, local: Address, source: Address) {
@@ -187,10 +187,10 @@ impl Association {
         self.reply_cookie(local, source);
     }
 
-    /// The meaning of a cookie, by its tags. One with our tag and another tag of the peer (B) was made while we were setting up. If the
-    /// association is up since, the peer has begun anew. Its TSNs have nothing to do with those of the association, so this is a
-    /// restart: with the new tag alone, nothing would ever be acknowledged. But if the association has accepted a cookie that is as new, this one
-    /// was recorded, or its tag was replaced.
+    /// The meaning of a cookie, by its tags. One with our tag and another tag of the peer (B) was made while we were
+    /// setting up. If the association is up since, the peer has begun anew. Its TSNs have nothing to do with those of
+    /// the association, so this is a restart: with the new tag alone, nothing would ever be acknowledged. But if the
+    /// association has accepted a cookie that is as new, this one was recorded, or its tag was replaced.
     //= rfc9260#section-5.2.4
     pub(crate) fn collision(&self, cookie: &Cookie) -> Collision {
         let newer = self.cookie_taken.is_none_or(|taken| cookie.created > taken);
@@ -292,7 +292,8 @@ impl Association {
     pub(super) fn begin_again(&mut self, staleness: Duration, now: Time) {
         let round_trip = self.resend.as_ref().map_or(Duration::ZERO, |resend| now.since(resend.sent));
         self.preserve = Some((staleness * 2).min(round_trip + Duration::from_secs(1)));
-        // The tag is the same, so all that INIT says must be: the peer may know the random number from an INIT ACK, and keep it.
+        // The tag is the same, so all that INIT says must be: the peer may know the random number from an INIT ACK, and
+        // keep it.
         //= rfc9260#section-5.2.1
         self.extended = match &self.extended {
             Some(extended) => Extended::offered(&self.config, extended.random),

@@ -75,7 +75,8 @@ impl Association {
         }
     }
 
-    /// T3-rtx of this path is due, perhaps at the same time as that of another path. If they take turns, this one expires 1 ns later.
+    /// T3-rtx of this path is due, perhaps at the same time as that of another path. If they take turns, this one
+    /// expires 1 ns later.
     fn t3_due(&mut self, id: PathId, now: Time) {
         if self.paths.t3_expired == now && self.config.rules.t3_together == T3Together::InTurn {
             self.paths.get_mut(id).timers.set(Timer::T3, now + Duration::from_nanos(1));
@@ -96,8 +97,9 @@ impl Association {
         }
     }
 
-    /// T3-rtx of this path expired. A heartbeat may measure the path, or check whether it still works. It follows the packets that T3-rtx
-    /// releases. A heartbeat that would count as lost at this very moment is replaced by it, because one silence is one error.
+    /// T3-rtx of this path expired. A heartbeat may measure the path, or check whether it still works. It follows the
+    /// packets that T3-rtx releases. A heartbeat that would count as lost at this very moment is replaced by it,
+    /// because one silence is one error.
     fn ask_after_timeout(&mut self, id: PathId, now: Time) {
         let other = self.paths.views().iter().any(|view| view.id != id && view.carries());
         let measured = self.config.mechanisms.heartbeat_after_timeout == HeartbeatAfterTimeout::On && other;
@@ -246,7 +248,8 @@ impl Association {
         Some(state)
     }
 
-    /// A primary with too many errors is replaced for good by the path that data takes now. `inactive`: it has just become inactive.
+    /// A primary with too many errors is replaced for good by the path that data takes now. `inactive`: it has just
+    /// become inactive.
     //= rfc7829#section-5
     fn switch_over(&mut self, failing: PathId, inactive: bool, now: Time) {
         let by_rule = self.config.rules.failover == Failover::Stay;

@@ -2,7 +2,8 @@
 
 use crate::Duration;
 
-/// The granularity of the clock. The variation is never smaller: a timeout equal to the round-trip time would expire as the answer arrives.
+/// The granularity of the clock. The variation is never smaller: a timeout equal to the round-trip time would expire as
+/// the answer arrives.
 const GRANULARITY: Duration = Duration::from_nanos(1);
 
 /// The smoothed round-trip time and its variation.

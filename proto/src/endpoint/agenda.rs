@@ -12,7 +12,8 @@ use crate::Time;
 /// moves back (as T3-rtx does with every SACK) therefore costs nothing until the old deadline is reached.
 #[derive(Clone, Debug)]
 pub(super) struct Agenda {
-    /// The earliest entry, and whose it is. It is kept apart from the others, because most endpoints have one association.
+    /// The earliest entry, and whose it is. It is kept apart from the others, because most endpoints have one
+    /// association.
     first: (Time, usize),
     others: BinaryHeap<Reverse<(Time, usize)>>,
     /// The valid entry of each association.

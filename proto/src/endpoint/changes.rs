@@ -53,8 +53,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Removes a local address from this association (RFC 5061), unless no path would be left. The association sends nothing
-    /// from it any more; the endpoint still accepts packets that arrive there.
+    /// Removes a local address from this association (RFC 5061), unless no path would be left. The association sends
+    /// nothing from it any more; the endpoint still accepts packets that arrive there.
     pub fn remove_address(
         &mut self,
         now: Time,

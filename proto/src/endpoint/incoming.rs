@@ -69,8 +69,8 @@ impl Endpoint {
         }
     }
 
-    /// Whether this is an ABORT to an address that the association has deleted, or is deleting: a packet from there reached the peer
-    /// after it had forgotten the address. Such an ABORT is ignored.
+    /// Whether this is an ABORT to an address that the association has deleted, or is deleting: a packet from there
+    /// reached the peer after it had forgotten the address. Such an ABORT is ignored.
     //= rfc5061#section-5.3
     //= rfc5061#section-5.3.1
     fn aborts_deleted(&self, index: usize, packet: &Packet) -> bool {
@@ -253,8 +253,8 @@ impl Endpoint {
         self.rebuff(packet, packet.tag, chunk);
     }
 
-    /// A packet to another SCTP port. In UDP, all SCTP ports behind our UDP port are ours, so nobody else answers. Directly on IP
-    /// another stack of this host may have the port.
+    /// A packet to another SCTP port. In UDP, all SCTP ports behind our UDP port are ours, so nobody else answers.
+    /// Directly on IP another stack of this host may have the port.
     //= rfc9260#section-8.4
     fn wrong_port(&mut self, packet: &Packet) {
         match packet.chunks.first() {

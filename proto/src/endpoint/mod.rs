@@ -232,9 +232,10 @@ impl Endpoint {
         taken
     }
 
-    /// Gives up to `count` equal messages to send, as `count` calls of [`Endpoint::send`] would. Returns how many were accepted; why the next
-    /// one was not, `send` tells. They share memory while they wait, unless an extension numbers each. `constant`: their payload once more, if
-    /// that is a constant of the program; such messages are sent a little faster. It is ignored if it is not the memory of the payload.
+    /// Gives up to `count` equal messages to send, as `count` calls of [`Endpoint::send`] would. Returns how many were
+    /// accepted; why the next one was not, `send` tells. They share memory while they wait, unless an extension numbers
+    /// each. `constant`: their payload once more, if that is a constant of the program; such messages are sent a little
+    /// faster. It is ignored if it is not the memory of the payload.
     pub fn send_copies(
         &mut self,
         now: Time,
@@ -263,7 +264,8 @@ impl Endpoint {
         delivery
     }
 
-    /// Reads the next message as [`Endpoint::read`] does, and lets `look` see it. That is cheaper for a user who does not keep it.
+    /// Reads the next message as [`Endpoint::read`] does, and lets `look` see it. That is cheaper for a user who does
+    /// not keep it.
     #[inline]
     pub fn read_with<T>(
         &mut self,
@@ -277,8 +279,9 @@ impl Endpoint {
         seen
     }
 
-    /// The user of this association reads everything at once and only counts it, also after a restart of the peer. A message that could be read
-    /// alone is not kept for [`Endpoint::read`], but counted for [`Endpoint::take_discarded`], which must be called after every packet.
+    /// The user of this association reads everything at once and only counts it, also after a restart of the peer. A
+    /// message that could be read alone is not kept for [`Endpoint::read`], but counted for
+    /// [`Endpoint::take_discarded`], which must be called after every packet.
     pub fn discard(&mut self, id: AssociationId) {
         if let Some(association) = self.get_mut(id) {
             association.receiver.discard();
@@ -306,7 +309,8 @@ impl Endpoint {
         }
     }
 
-    /// Ends the association at once and sends the peer the user's reason, which may be empty. What does not fit a packet is cut off.
+    /// Ends the association at once and sends the peer the user's reason, which may be empty. What does not fit a
+    /// packet is cut off.
     pub fn abort(&mut self, now: Time, id: AssociationId, reason: Bytes) {
         self.run_timers(now);
         if let Some(association) = self.get_mut(id) {
@@ -391,9 +395,9 @@ impl Endpoint {
         self.get(id)?.blocking(now)
     }
 
-    /// Exchanges memory between the ends of associations in one program, so that an end that sends more packets than it receives
-    /// needs no new memory for them: the endpoint gives that of a packet which it has handled to `memory`, or takes one from there.
-    /// Call it after [`Endpoint::handle`]; it changes nothing else.
+    /// Exchanges memory between the ends of associations in one program, so that an end that sends more packets than it
+    /// receives needs no new memory for them: the endpoint gives that of a packet which it has handled to `memory`, or
+    /// takes one from there. Call it after [`Endpoint::handle`]; it changes nothing else.
     #[inline]
     pub fn exchange_memory(&mut self, memory: &mut Spares) {
         if let Some(association) = self.last.and_then(|index| self.associations.in_place_mut(index)) {
@@ -401,8 +405,8 @@ impl Endpoint {
         }
     }
 
-    /// Gives the memory of packets that were handled to `memory`, or takes some from there, so that the endpoint has enough to answer
-    /// the next packet. Call it after [`Endpoint::poll`] has returned `Wait`; it changes nothing else.
+    /// Gives the memory of packets that were handled to `memory`, or takes some from there, so that the endpoint has
+    /// enough to answer the next packet. Call it after [`Endpoint::poll`] has returned `Wait`; it changes nothing else.
     #[inline]
     pub fn level_memory(&mut self, memory: &mut Spares) {
         if let Some(association) = self.last.and_then(|index| self.associations.in_place_mut(index)) {

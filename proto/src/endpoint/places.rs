@@ -4,8 +4,8 @@
 use crate::AssociationId;
 use crate::association::Association;
 
-/// The associations of an endpoint, by place. Most endpoints have one association, so the first place is kept apart from the others: what
-/// lies in the endpoint itself is at hand.
+/// The associations of an endpoint, by place. Most endpoints have one association, so the first place is kept apart
+/// from the others: what lies in the endpoint itself is at hand.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Associations {
     first: Option<Association>,

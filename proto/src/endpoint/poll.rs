@@ -50,8 +50,9 @@ impl Endpoint {
         Output::Wait(self.agenda.next())
     }
 
-    /// Moves the notes that [`Endpoint::poll`] would return one after the other to the end of `taken`. That is cheaper than a poll for
-    /// each. Call it after a poll at the same time. It moves none while the next poll would return something else.
+    /// Moves the notes that [`Endpoint::poll`] would return one after the other to the end of `taken`. That is cheaper
+    /// than a poll for each. Call it after a poll at the same time. It moves none while the next poll would return
+    /// something else.
     pub fn take_notes(&mut self, taken: &mut VecDeque<Note>) {
         if !self.answers.is_empty() || !self.full.is_empty() {
             return;

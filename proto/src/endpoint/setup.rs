@@ -78,8 +78,8 @@ impl Endpoint {
             state => {
                 let new = |address: &&Address| !association.knows(**address);
                 let new: Vec<Address> = peer.addresses.iter().filter(new).copied().collect();
-                // The INIT that has begun the association came again, after the peer has deleted addresses in it. The ABORT would have the
-                // tag of the association, and end it.
+                // The INIT that has begun the association came again, after the peer has deleted addresses in it. The
+                // ABORT would have the tag of the association, and end it.
                 //= rfc5061#section-5.3
                 if !new.is_empty() && init.tag == ties.1 && !state.setting_up() {
                     return;
@@ -192,8 +192,9 @@ impl Endpoint {
         }
     }
 
-    /// The association that a cookie concerns: the one with both of its tags, otherwise the one with an address in it. The former need not have
-    /// any of these addresses: the peer may have another UDP port by now, or may have deleted them.
+    /// The association that a cookie concerns: the one with both of its tags, otherwise the one with an address in it.
+    /// The former need not have any of these addresses: the peer may have another UDP port by now, or may have deleted
+    /// them.
     //= rfc9260#section-5.2.4
     //= rfc6951#section-5.4
     fn owner_of(&self, cookie: &Cookie) -> Option<usize> {
@@ -222,8 +223,8 @@ impl Endpoint {
 
     fn collide(&mut self, index: usize, packet: Box<Packet>, cookie: &Cookie, skip: usize, now: Time) {
         let Some(association) = self.associations.in_place_mut(index) else { return };
-        // During set-up, both ends may have begun at once. Then the peer has made its keys from our INIT ACK and its own INIT, as the cookie
-        // tells, and not from its INIT ACK, which it has forgotten.
+        // During set-up, both ends may have begun at once. Then the peer has made its keys from our INIT ACK and its
+        // own INIT, as the cookie tells, and not from its INIT ACK, which it has forgotten.
         let keys = association.authentication().filter(|_| !association.state().setting_up());
         if !admits(&self.config, keys, cookie, &packet) {
             return;

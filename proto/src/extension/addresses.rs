@@ -1,7 +1,8 @@
 //! Dynamic addresses (RFC 5061): ASCONF chunks, always authenticated.
 //!
-//! Each change that the user requests is sent in an ASCONF of its own, one at a time. A new address is used as a source only after the peer
-//! has acknowledged it. The exception is a repeated ASCONF: it may use the new address, because the old one may have failed.
+//! Each change that the user requests is sent in an ASCONF of its own, one at a time. A new address is used as a source
+//! only after the peer has acknowledged it. The exception is a repeated ASCONF: it may use the new address, because the
+//! old one may have failed.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -259,8 +260,8 @@ impl AddressChanges {
         ack
     }
 
-    /// Answers an ASCONF whose source is on no path. A second such answer before the next poll takes the place of the first: the peer
-    /// repeats the ASCONF that was not answered.
+    /// Answers an ASCONF whose source is on no path. A second such answer before the next poll takes the place of the
+    /// first: the peer repeats the ASCONF that was not answered.
     pub(crate) fn answer_off_path(&mut self, answer: OffPathAnswer) {
         self.off_path = Some(answer);
     }
@@ -272,8 +273,8 @@ impl AddressChanges {
 
 /// The responses to the requests of an ASCONF, the first of which is a failure. They fit the path.
 ///
-/// Behind a failure, a request without a response counts as failed. So if the room is used up, failures are left out, and nothing more is
-/// carried out.
+/// Behind a failure, a request without a response counts as failed. So if the room is used up, failures are left out,
+/// and nothing more is carried out.
 //= rfc5061#section-5.1
 pub(crate) struct Responses {
     list: Vec<Param>,
@@ -324,8 +325,8 @@ impl Responses {
     }
 }
 
-/// The change that a parameter of the peer's ASCONF requests, if it is possible. `source`: the source address of the ASCONF. `refusing`: an
-/// earlier address was refused, so no later one is added or deleted.
+/// The change that a parameter of the peer's ASCONF requests, if it is possible. `source`: the source address of the
+/// ASCONF. `refusing`: an earlier address was refused, so no later one is added or deleted.
 //= rfc5061#section-5.3
 pub(crate) fn peer_change(
     param: &Param,

@@ -160,8 +160,8 @@ impl Offer {
         Ok(None)
     }
 
-    /// Whether the offer keeps to the standard. Addresses change only by authenticated chunks: a peer that offers the one without the other is
-    /// rejected if this end offers both.
+    /// Whether the offer keeps to the standard. Addresses change only by authenticated chunks: a peer that offers the
+    /// one without the other is rejected if this end offers both.
     //= rfc5061#section-6
     pub(crate) fn is_consistent(&self, config: &Config) -> Result<(), Cause> {
         let offered = self.extensions();

@@ -1,5 +1,5 @@
-//! Authenticated chunks (RFC 4895): the association shared key, the AUTH chunk before chunks that the peer accepts only with
-//! authentication, and the removal of received chunks that lack it.
+//! Authenticated chunks (RFC 4895): the association shared key, the AUTH chunk before chunks that the peer accepts only
+//! with authentication, and the removal of received chunks that lack it.
 
 use bytes::{Bytes, BytesMut};
 use hmac::{Hmac, KeyInit, Mac};
@@ -95,7 +95,8 @@ impl Authentication {
         packet.chunks.insert(at, Chunk::Auth(Box::new(auth)));
     }
 
-    /// The HMAC over an AUTH chunk with an empty HMAC field and the chunks that follow it. `None`: the algorithm is unknown.
+    /// The HMAC over an AUTH chunk with an empty HMAC field and the chunks that follow it. `None`: the algorithm is
+    /// unknown.
     //= rfc4895#section-6.2
     fn hmac(&self, algorithm: u16, id: u16, covered: &[u8]) -> Option<Bytes> {
         match algorithm {
@@ -126,8 +127,8 @@ impl Authentication {
         if right { Verdict::Right } else { Verdict::Wrong }
     }
 
-    /// Whether a COOKIE ECHO in this packet is acceptable: an AUTH chunk before it must be valid, and must be present if COOKIE ECHO
-    /// requires authentication.
+    /// Whether a COOKIE ECHO in this packet is acceptable: an AUTH chunk before it must be valid, and must be present
+    /// if COOKIE ECHO requires authentication.
     //= rfc4895#section-6.3
     pub(crate) fn admits_cookie(&self, packet: &Packet) -> bool {
         match packet.chunks.split_first() {
@@ -150,7 +151,8 @@ impl Authentication {
         }
     }
 
-    /// Removes the chunks that follow an invalid AUTH, and the chunks that lack a required one. Returns the cause to report.
+    /// Removes the chunks that follow an invalid AUTH, and the chunks that lack a required one. Returns the cause to
+    /// report.
     //= rfc4895#section-6.3
     pub(crate) fn sift(&self, packet: &mut Packet) -> Option<Cause> {
         let chunks = &mut packet.chunks;
@@ -187,7 +189,8 @@ impl Authentication {
 /// The endpoint pair shared key, then the smaller key vector, then the larger one.
 //= rfc4895#section-6.1
 fn association_key(secret: &[u8], a: Vec<u8>, b: Vec<u8>) -> Vec<u8> {
-    // The vectors are compared as numbers. A vector begins with a parameter type, which is not zero, so the shorter one is smaller.
+    // The vectors are compared as numbers. A vector begins with a parameter type, which is not zero, so the shorter one
+    // is smaller.
     let smaller_first = (a.len(), &a) <= (b.len(), &b);
     let (smaller, larger) = if smaller_first { (a, b) } else { (b, a) };
     [secret, &smaller, &larger].concat()

@@ -1,5 +1,5 @@
-//! Explicit congestion notification (RFC 4960 appendix A): the receiver reports a marked packet with each SACK until the sender confirms
-//! that it has reduced its window.
+//! Explicit congestion notification (RFC 4960 appendix A): the receiver reports a marked packet with each SACK until
+//! the sender confirms that it has reduced its window.
 
 use crate::Tsn;
 use crate::path::PathId;
@@ -13,12 +13,13 @@ use crate::wire::{Chunk, Ecn, Packet};
 pub(crate) struct Congestion {
     /// The lowest TSN of a packet that arrived marked. Reset when the sender has confirmed it.
     echo: Option<Tsn>,
-    /// The highest TSN that had been sent when a window was last reduced. Marks up to this TSN belong to the same congestion.
+    /// The highest TSN that had been sent when a window was last reduced. Marks up to this TSN belong to the same
+    /// congestion.
     cut: Option<Tsn>,
     /// The CWR that waits for a packet with data.
     answer: Option<EcnEcho>,
-    /// The TSN of the last CWR, and the highest TSN that had been sent by then. Until the peer acknowledges a higher TSN, a repetition of
-    /// the same ECNE is ignored.
+    /// The TSN of the last CWR, and the highest TSN that had been sent by then. Until the peer acknowledges a higher
+    /// TSN, a repetition of the same ECNE is ignored.
     answered: Option<(Tsn, Tsn)>,
 }
 
@@ -62,8 +63,8 @@ impl Congestion {
         }
     }
 
-    /// An ECNE arrived on this path and reports that a packet of ours was marked. Returns the path whose window must be reduced as after a
-    /// loss, at most once in a window of data.
+    /// An ECNE arrived on this path and reports that a packet of ours was marked. Returns the path whose window must be
+    /// reduced as after a loss, at most once in a window of data.
     //= rfc4960#appendix-A
     pub(crate) fn ecne(&mut self, echo: EcnEcho, came: PathId, outstanding: &Outstanding) -> Option<PathId> {
         let (highest, point) = (outstanding.highest(), outstanding.point());
@@ -81,8 +82,8 @@ impl Congestion {
         is_new.then(|| outstanding.get(echo.tsn).map_or(came, |sent| sent.path))
     }
 
-    /// Bundles the CWR with the next data, in a packet with at most `limit` bytes of chunks. If the packet is full, returns the CWR that
-    /// must leave in a packet without data. `highest` is the highest TSN sent.
+    /// Bundles the CWR with the next data, in a packet with at most `limit` bytes of chunks. If the packet is full,
+    /// returns the CWR that must leave in a packet without data. `highest` is the highest TSN sent.
     //= rfc4960#appendix-A
     pub(crate) fn bundle_answer(&mut self, limit: u32, packet: &mut Packet, highest: Tsn) -> Option<Chunk> {
         let used: usize = packet.chunks.iter().map(Chunk::padded_size).sum();
@@ -133,7 +134,8 @@ mod tests {
         congestion.mark(&mut Packet { chunks: smallvec![Chunk::Data(data)], ..Packet::default() });
     }
 
-    /// A window was cut, and then no packet was marked while more than half of all TSNs were used. The next mark cuts again.
+    /// A window was cut, and then no packet was marked while more than half of all TSNs were used. The next mark cuts
+    /// again.
     //= rfc9260#section-1.6
     #[test]
     fn a_mark_counts_however_long_ago_the_last_one_was() {

@@ -1,5 +1,5 @@
-//! Sending of interleaved messages (RFC 8260): the numbers of I-DATA chunks. `send/queue.rs` lets streams take turns, and
-//! `receive/interleaved.rs` reassembles the fragments.
+//! Sending of interleaved messages (RFC 8260): the numbers of I-DATA chunks. `send/queue.rs` lets streams take turns,
+//! and `receive/interleaved.rs` reassembles the fragments.
 
 use std::collections::{BTreeMap, VecDeque};
 

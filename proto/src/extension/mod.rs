@@ -1,7 +1,7 @@
 //! Extensions: what each end offers in INIT or INIT ACK, what both use, and one file for each.
 //!
-//! All are off by default. Until both ends have agreed on an extension, an association stores nothing for them and makes one check for each
-//! poll.
+//! All are off by default. Until both ends have agreed on an extension, an association stores nothing for them and
+//! makes one check for each poll.
 
 mod actions;
 pub(crate) mod addresses;

@@ -1,10 +1,10 @@
 //! Partial reliability (RFC 3758, RFC 7496): messages are given up, and FORWARD TSN reports that to the peer.
 //!
-//! Only messages with a limit are recorded here, under a number of their own; a reliable message has the number 0 in the queue. A message
-//! is given up in two cases only: before its first fragment was sent, or when one of its chunks was *found lost* and may not be sent again
-//! (the window was then reduced as for any loss). A message that is partly sent when its lifetime ends is sent completely. Giving it up
-//! would waste what was already sent, without growth of the window. A sender that has more messages than it can send in time would waste
-//! nearly everything.
+//! Only messages with a limit are recorded here, under a number of their own; a reliable message has the number 0 in
+//! the queue. A message is given up in two cases only: before its first fragment was sent, or when one of its chunks
+//! was *found lost* and may not be sent again (the window was then reduced as for any loss). A message that is partly
+//! sent when its lifetime ends is sent completely. Giving it up would waste what was already sent, without growth of
+//! the window. A sender that has more messages than it can send in time would waste nearly everything.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -68,8 +68,8 @@ struct SentForward {
     path: PathId,
 }
 
-/// Where the numbers of streams restarted (RFC 6525) while earlier chunks of them were not acknowledged. The peer has passed these chunks, and
-/// their numbers mean other messages to it now.
+/// Where the numbers of streams restarted (RFC 6525) while earlier chunks of them were not acknowledged. The peer has
+/// passed these chunks, and their numbers mean other messages to it now.
 #[derive(Clone, Default, Debug)]
 struct Restarts {
     /// The last TSN before all streams restarted.
@@ -212,9 +212,10 @@ impl LimitedMessages {
         std::mem::take(&mut self.failed)
     }
 
-    /// Sets the Advanced.Peer.Ack.Point, and decides whether the peer must be told. It is told again when an RTT has passed and a SACK
-    /// shows that it does not know the point. If one FORWARD TSN could not name all streams, the next one follows as soon as the peer
-    /// knows the first, and not before: a peer that lost the first would never hear of its streams.
+    /// Sets the Advanced.Peer.Ack.Point, and decides whether the peer must be told. It is told again when an RTT has
+    /// passed and a SACK shows that it does not know the point. If one FORWARD TSN could not name all streams, the next
+    /// one follows as soon as the peer knows the first, and not before: a peer that lost the first would never hear of
+    /// its streams.
     //= rfc3758#section-3.5
     pub(crate) fn advance(&mut self, point: Option<Tsn>, cumulative: Tsn, now: Time, rtt: Duration) {
         let forward = &mut self.forward;

@@ -7,7 +7,8 @@ use crate::{Duration, Time, Tsn};
 /// A request of this end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum PendingRequest {
-    /// Resets streams on which we send; an empty list means all. If this answers a request of the peer, it has that request's number.
+    /// Resets streams on which we send; an empty list means all. If this answers a request of the peer, it has that
+    /// request's number.
     ResetOutgoing {
         streams: Vec<u16>,
         answers: Option<u32>,
@@ -21,8 +22,8 @@ pub(super) enum PendingRequest {
 }
 
 impl PendingRequest {
-    /// The parameter that makes this request under the number `request`. `last_heard`: the number of the peer's last request. `last_tsn`:
-    /// the last TSN that was assigned.
+    /// The parameter that makes this request under the number `request`. `last_heard`: the number of the peer's last
+    /// request. `last_tsn`: the last TSN that was assigned.
     //= rfc6525#section-5.1.2
     pub(super) fn param(&self, request: u32, last_heard: u32, last_tsn: Tsn) -> Param {
         match self {
@@ -52,7 +53,8 @@ pub(super) struct Request {
     pub(super) due: bool,
     /// The peer has answered that the request is in progress, so waiting for it is no error.
     pub(super) heard: bool,
-    /// How often the timer has expired after such an answer. Each time doubles the next wait; after an error, the RTO of the path doubles.
+    /// How often the timer has expired after such an answer. Each time doubles the next wait; after an error, the RTO
+    /// of the path doubles.
     pub(super) waits_in_progress: u32,
 }
 

@@ -1,7 +1,8 @@
 //! Stream reconfiguration (RFC 6525): resetting SSNs or all TSNs and SSNs, and adding streams.
 //!
-//! Messages that the user gave before it requested a reset are sent before the reset. Messages that it gives afterwards wait here until the
-//! peer has answered. Requests are sent one at a time, with one parameter in a chunk. The peer may put two parameters into one chunk.
+//! Messages that the user gave before it requested a reset are sent before the reset. Messages that it gives afterwards
+//! wait here until the peer has answered. Requests are sent one at a time, with one parameter in a chunk. The peer may
+//! put two parameters into one chunk.
 
 use std::collections::VecDeque;
 
@@ -24,9 +25,10 @@ const MAX_WISHES: usize = 16;
 const MAX_ANSWERS: usize = 2;
 /// Half of all TSNs: the distance by which the peer's next TSN moves when TSNs are reset.
 const HALF: u32 = 1 << 31;
-/// The distance by which our next TSN moves: one TSN is skipped, as in usrsctp. The standard would not skip any. Then new data that arrives
-/// before the answer would be mistaken for old data, with SSNs from before the reset. With one TSN skipped, that data is beyond a gap,
-/// where nothing is accepted while the answer is expected, and is sent again. usrsctp 0.9.5 accepts no step beyond its window.
+/// The distance by which our next TSN moves: one TSN is skipped, as in usrsctp. The standard would not skip any. Then
+/// new data that arrives before the answer would be mistaken for old data, with SSNs from before the reset. With one
+/// TSN skipped, that data is beyond a gap, where nothing is accepted while the answer is expected, and is sent again.
+/// usrsctp 0.9.5 accepts no step beyond its window.
 const STEP: u32 = 1;
 
 /// The requests and answers.
@@ -255,8 +257,8 @@ impl Reconfiguration {
         self.request = Some(Request::new(number, wish, param, at.sender.in_use));
     }
 
-    /// Whether the oldest waiting request, if there is one, need not wait for messages. Later messages of its streams are held, so a stream
-    /// on which none waits is not looked at again.
+    /// Whether the oldest waiting request, if there is one, need not wait for messages. Later messages of its streams
+    /// are held, so a stream on which none waits is not looked at again.
     fn may_request(&mut self, sender: &Sender) -> bool {
         match self.wishes.front() {
             None => false,
@@ -293,8 +295,8 @@ impl Reconfiguration {
         (!heard).then_some(request.path)
     }
 
-    /// A RE-CONFIG chunk has arrived on this path. Its answer goes to where it came from. A peer that has sent SHUTDOWN still answers our
-    /// requests, for which messages may wait.
+    /// A RE-CONFIG chunk has arrived on this path. Its answer goes to where it came from. A peer that has sent SHUTDOWN
+    /// still answers our requests, for which messages may wait.
     //= rfc6525#section-5.2.1
     //= rfc9260#section-6.4
     pub(crate) fn reconfig(&mut self, chunk: &ReConfig, came: PathId, at: &mut StreamParts<'_>) {
@@ -392,7 +394,8 @@ impl Reconfiguration {
         if under_way || !begun {
             return Response::NOTHING_TO_DO;
         }
-        // Both ends ask at once. Each would wait for the other: there is one request at a time, and ours ends with the reset of the peer.
+        // Both ends ask at once. Each would wait for the other: there is one request at a time, and ours ends with the
+        // reset of the peer.
         if self.request.as_ref().is_some_and(|own| matches!(own.wish, PendingRequest::ResetIncoming { .. })) {
             return Response::BUSY;
         }
@@ -404,11 +407,12 @@ impl Reconfiguration {
         Response::IN_PROGRESS
     }
 
-    /// All our data must be acknowledged before the answer. The standard would allow treating it as acknowledged. If all is acknowledged,
-    /// there is only one answer, because usrsctp 0.9.5 takes "in progress" for the final one.
+    /// All our data must be acknowledged before the answer. The standard would allow treating it as acknowledged. If
+    /// all is acknowledged, there is only one answer, because usrsctp 0.9.5 takes "in progress" for the final one.
     //= rfc6525#section-5.2.4
     fn peer_resets_tsns(&mut self, number: u32, at: &mut StreamParts<'_>) -> u32 {
-        // Both ends ask at once. If both carried it out, each would begin with the numbers that the other has already left.
+        // Both ends ask at once. If both carried it out, each would begin with the numbers that the other has already
+        // left.
         if self.request.as_ref().is_some_and(|request| request.wish == PendingRequest::ResetTsns) {
             return Response::BUSY;
         }
@@ -416,7 +420,8 @@ impl Reconfiguration {
         self.settle_tsns(at).map_or(Response::IN_PROGRESS, |answer| answer.result)
     }
 
-    /// Carries out a TSN reset if the peer has requested one and none of our data is unacknowledged. Returns the answer.
+    /// Carries out a TSN reset if the peer has requested one and none of our data is unacknowledged. Returns the
+    /// answer.
     fn settle_tsns(&mut self, at: &mut StreamParts<'_>) -> Option<Response> {
         let number = self.settling.take_if(|_| at.sender.is_empty())?;
         let ours = at.sender.outstanding.next_tsn().plus(STEP);
@@ -456,8 +461,8 @@ impl Reconfiguration {
             return Response::DENIED;
         };
         at.streams.1 = wanted;
-        // This may be all that the peer answers at first, so its silence is no error. But our request ends with its own answer: if it was lost, the
-        // peer still expects its number.
+        // This may be all that the peer answers at first, so its silence is no error. But our request ends with its own
+        // answer: if it was lost, the peer still expects its number.
         if let Some(own) =
             self.request.as_mut().filter(|own| matches!(own.wish, PendingRequest::AddIncoming(_)))
         {

@@ -19,8 +19,8 @@ pub struct Extensions {
     pub ecn: bool,
     /// SACKs list the data that the receiver promises to keep. The sender frees that data (NR-SACK).
     pub nr_sack: bool,
-    /// Packets carry the time at which they left, and SACKs identify the packet that they answer (an extension of this project,
-    /// docs/extensions.md).
+    /// Packets carry the time at which they left, and SACKs identify the packet that they answer (an extension of this
+    /// project, docs/extensions.md).
     pub timestamps: bool,
 }
 

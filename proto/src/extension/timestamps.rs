@@ -1,10 +1,10 @@
-//! Timestamps, an extension of this project (docs/extensions.md). Packets with data carry the time at which they left. A SACK echoes the
-//! time of the first packet with data since the last SACK. An acknowledged chunk that was last sent at that time gives an RTT measurement,
-//! even if it was sent several times. Karn's rule (RFC 9260 §6.3.1 C5) does not apply here, because it is known which transmission is
-//! acknowledged.
+//! Timestamps, an extension of this project (docs/extensions.md). Packets with data carry the time at which they left.
+//! A SACK echoes the time of the first packet with data since the last SACK. An acknowledged chunk that was last sent
+//! at that time gives an RTT measurement, even if it was sent several times. Karn's rule (RFC 9260 §6.3.1 C5) does not
+//! apply here, because it is known which transmission is acknowledged.
 //!
-//! A value is used only if it belongs to a chunk that the same SACK newly acknowledges. A dishonest peer can prevent measurements, but
-//! cannot invent one.
+//! A value is used only if it belongs to a chunk that the same SACK newly acknowledges. A dishonest peer can prevent
+//! measurements, but cannot invent one.
 
 use crate::Time;
 use crate::path::RttSamples;

@@ -40,8 +40,9 @@ pub enum Incoming {
     /// nothing can be sent from it. Other paths then carry the data of its paths, and a missing answer there is no
     /// error. If no such path is left, the paths use another local address that is up.
     Up(Address, bool),
-    /// A router reported that packets to this peer address may have at most this many bytes, IP header included. Packets never grow by this. The
-    /// caller has verified that the report quotes a packet of ours, by its verification tag or as the system does for a socket (RFC 9260 §10).
+    /// A router reported that packets to this peer address may have at most this many bytes, IP header included.
+    /// Packets never grow by this. The caller has verified that the report quotes a packet of ours, by its verification
+    /// tag or as the system does for a socket (RFC 9260 §10).
     TooBig(Address, u32),
     /// An ICMP error from this peer address (port unreachable for UDP, protocol unreachable), and the packet of ours
     /// that it quotes. If the quoted tag is right, set-up on that address ends at once.

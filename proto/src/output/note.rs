@@ -59,8 +59,8 @@ pub enum NoteKind {
         /// The reason.
         why: Why,
     },
-    /// A new chunk is sent alone in a packet, and nothing is marked. It stands for `Sent`, `Window` and `PeerWindow`, and is made only
-    /// if notes are [kept](crate::Noting::Kept).
+    /// A new chunk is sent alone in a packet, and nothing is marked. It stands for `Sent`, `Window` and `PeerWindow`,
+    /// and is made only if notes are [kept](crate::Noting::Kept).
     SentAlone {
         /// The path.
         path: PathId,
@@ -77,8 +77,8 @@ pub enum NoteKind {
         /// Bytes that may be sent in addition to those in flight.
         peer_window: u64,
     },
-    /// A SACK acknowledged chunks of one path in order, and nothing else was in it. It stands for `Acked`, `Window` and `PeerWindow`,
-    /// and is made only if notes are [kept](crate::Noting::Kept).
+    /// A SACK acknowledged chunks of one path in order, and nothing else was in it. It stands for `Acked`, `Window` and
+    /// `PeerWindow`, and is made only if notes are [kept](crate::Noting::Kept).
     AckedAlone {
         /// The path.
         path: PathId,

@@ -48,7 +48,8 @@ pub(crate) struct Path {
     pub(crate) timed: Option<(Tsn, Time)>,
     /// The number of consecutive RTOs in which nothing was sent on this path.
     pub(crate) idle_rtos: u32,
-    /// Whether T3-rtx has expired and nothing was acknowledged since. By the rule `after_timeout`, one packet is then sent at a time.
+    /// Whether T3-rtx has expired and nothing was acknowledged since. By the rule `after_timeout`, one packet is then
+    /// sent at a time.
     pub(crate) after_timeout: bool,
     /// Whether the socket of the local address accepts packets now.
     pub(crate) writable: bool,
@@ -180,8 +181,8 @@ pub(crate) struct SackResult {
     pub(crate) unambiguous: bool,
     /// Whether a chunk was acknowledged that T3-rtx had not marked, or that was sent again after it.
     pub(crate) awaited: bool,
-    /// Whether a chunk was acknowledged that ns-2's module takes as proof that a potentially failed path works. It was sent once, and
-    /// T3-rtx has not marked it; if a Gap Ack Block acknowledges it, one of the two is enough.
+    /// Whether a chunk was acknowledged that ns-2's module takes as proof that a potentially failed path works. It was
+    /// sent once, and T3-rtx has not marked it; if a Gap Ack Block acknowledges it, one of the two is enough.
     pub(crate) certain: bool,
     /// The lowest chunk that this SACK marked.
     pub(crate) marked: Option<Tsn>,
@@ -272,8 +273,8 @@ impl Timers {
         self.bound = self.bound.min(at);
     }
 
-    /// A time before which no timer fires. Most timers are moved back again and again, so the earliest is only looked for
-    /// when this time has come.
+    /// A time before which no timer fires. Most timers are moved back again and again, so the earliest is only looked
+    /// for when this time has come.
     #[inline]
     pub(crate) fn bound(&mut self, now: Time) -> Time {
         if self.bound <= now {

@@ -1,4 +1,5 @@
-//! The state of the search for a path's MTU (RFC 8899): the known size, and the next size to try. `search.rs` sends the probes.
+//! The state of the search for a path's MTU (RFC 8899): the known size, and the next size to try. `search.rs` sends the
+//! probes.
 
 use crate::Config;
 use crate::wire::chunk::DATA_HEADER;
@@ -69,7 +70,8 @@ impl Mtu {
     }
 }
 
-/// Whether a packet of this size, without IP, is larger than those that may be sent to an address of which nothing is known.
+/// Whether a packet of this size, without IP, is larger than those that may be sent to an address of which nothing is
+/// known.
 pub(crate) fn exceeds_first(size: usize, remote: Address, config: &Config) -> bool {
     size > HEADER + pmdcs(Mtu::new(config).size, config.ip_header, remote) as usize
 }

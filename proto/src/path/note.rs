@@ -24,7 +24,8 @@ impl Paths {
         notes.add(now, || NoteKind::Window { path: id, cwnd, ssthresh, flight, marked });
     }
 
-    /// Records the windows that changed since they were recorded: chunks were marked, abandoned or sent on another path.
+    /// Records the windows that changed since they were recorded: chunks were marked, abandoned or sent on another
+    /// path.
     #[inline(always)]
     pub(crate) fn note_changed_windows(&self, now: Time, notes: &mut Notes) {
         if notes.are_on() {

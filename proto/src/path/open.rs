@@ -4,8 +4,9 @@ use super::{PathId, PathState, Paths};
 use crate::wire::Address;
 
 impl Paths {
-    /// `wanted` if it is active and up. Otherwise a path in the best state, if possible one that is up; of equal ones `wanted`, then the path
-    /// of data (`in_use`). An unconfirmed path gets only heartbeats, so none takes the place of `wanted`.
+    /// `wanted` if it is active and up. Otherwise a path in the best state, if possible one that is up; of equal ones
+    /// `wanted`, then the path of data (`in_use`). An unconfirmed path gets only heartbeats, so none takes the place of
+    /// `wanted`.
     //= rfc9260#section-5.4
     #[inline(always)]
     pub(crate) fn open(&self, wanted: PathId, in_use: PathId) -> PathId {

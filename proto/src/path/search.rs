@@ -89,8 +89,8 @@ impl Paths {
         mtu.timeouts >= BLACK_HOLE && mtu.size > smallest_mtu(config)
     }
 
-    /// A small packet got through. If packets of data have not for [`BLACK_HOLE`] timeouts, they are too large. A path that does not even
-    /// carry the size at which the search began gets the smallest.
+    /// A small packet got through. If packets of data have not for [`BLACK_HOLE`] timeouts, they are too large. A path
+    /// that does not even carry the size at which the search began gets the smallest.
     //= rfc8899#section-4.3
     //= rfc8899#section-5.2
     pub(crate) fn small_came_through(&mut self, id: PathId, now: Time, config: &Config) {
@@ -107,8 +107,8 @@ impl Paths {
         }
     }
 
-    /// A router reported that packets to this peer address may have at most `limit` bytes with the IP header. Such a report never makes
-    /// packets larger: it may be old, or come from a router in front of the narrowest link.
+    /// A router reported that packets to this peer address may have at most `limit` bytes with the IP header. Such a
+    /// report never makes packets larger: it may be old, or come from a router in front of the narrowest link.
     //= rfc8899#section-4.6.2
     pub(crate) fn too_big(&mut self, remote: Address, limit: u32, now: Time, config: &Config) {
         let limit = limit.clamp(smallest_mtu(config), config.mtu);
@@ -117,8 +117,8 @@ impl Paths {
         }
     }
 
-    /// The user has changed the largest packet size of the association. Without a search, it is the size of all packets, unless the user has
-    /// fixed a smaller one for a path.
+    /// The user has changed the largest packet size of the association. Without a search, it is the size of all
+    /// packets, unless the user has fixed a smaller one for a path.
     pub(crate) fn mtu_changed(&mut self, now: Time, config: &Config) {
         for id in self.ids() {
             let path = self.get_mut(id);
@@ -132,8 +132,9 @@ impl Paths {
         }
     }
 
-    /// Limits the packets of a path, unless the user has fixed their size. What was found before remains valid within the limit. The unit
-    /// of the windows does not change. Chunks that were sent keep their size and, if necessary, leave in packets that IP fragments.
+    /// Limits the packets of a path, unless the user has fixed their size. What was found before remains valid within
+    /// the limit. The unit of the windows does not change. Chunks that were sent keep their size and, if necessary,
+    /// leave in packets that IP fragments.
     fn limit_mtu(&mut self, id: PathId, limit: u32, now: Time, config: &Config) {
         let path = self.get_mut(id);
         if path.own.mtu.is_some() {
@@ -172,7 +173,8 @@ impl Paths {
     }
 }
 
-/// The smallest packet size that a report or a setting can ask for, in bytes with the IP header: 508 bytes of SCTP and UDP.
+/// The smallest packet size that a report or a setting can ask for, in bytes with the IP header: 508 bytes of SCTP and
+/// UDP.
 fn smallest_mtu(config: &Config) -> u32 {
     config.ip_header + 508
 }

@@ -320,8 +320,9 @@ impl Paths {
         self.ids().for_each(|id| self.begin_congestion(id, config, window));
     }
 
-    /// Computes again the smallest limit of the confirmed paths: an unconfirmed one carries no data, and its MTU is not searched for. Until a
-    /// path is confirmed, all count that were not removed. Without such a path, it keeps its value.
+    /// Computes again the smallest limit of the confirmed paths: an unconfirmed one carries no data, and its MTU is not
+    /// searched for. Until a path is confirmed, all count that were not removed. Without such a path, it keeps its
+    /// value.
     //= rfc9260#section-7.3
     pub(super) fn renew_smallest_pmdcs(&mut self) {
         let least = |counts: fn(&PathView) -> bool| {
@@ -420,7 +421,8 @@ impl Paths {
         }
     }
 
-    /// Whether at most one chunk of this path before `end` is being timed, and no chunk says anything about the order of arrival.
+    /// Whether at most one chunk of this path before `end` is being timed, and no chunk says anything about the order
+    /// of arrival.
     pub(crate) fn times_one(&self, id: PathId, end: Tsn) -> bool {
         let path = self.get(id);
         self.samples == RttSamples::OneAtATime && path.rack.is_none() && !path.also_times_before(end)
@@ -485,7 +487,8 @@ impl Paths {
         self.one_packet() && self.get(id).after_timeout
     }
 
-    /// Computes how much new data one path may carry now, as [`measure_room`](Self::measure_room) does for all, and returns it.
+    /// Computes how much new data one path may carry now, as [`measure_room`](Self::measure_room) does for all, and
+    /// returns it.
     pub(crate) fn measure_room_of(&mut self, id: PathId) -> u64 {
         let one_packet = self.one_packet();
         let (view, path) = (&mut self.views[id.index()], &self.rest[id.index()]);
@@ -552,7 +555,8 @@ fn max_cwnd(config: &Config, id: PathId) -> u64 {
     config.max_cwnd.get(id.index()).or(config.max_cwnd.last()).copied().unwrap_or(u64::MAX)
 }
 
-/// The number of bytes that may still leave on a path with `flight` bytes in flight. `one_packet`: after a timeout it carries one packet at a time.
+/// The number of bytes that may still leave on a path with `flight` bytes in flight. `one_packet`: after a timeout it
+/// carries one packet at a time.
 #[inline(always)]
 fn room(view: &PathView, path: &Path, flight: u64, one_packet: bool) -> u64 {
     let waits = one_packet && path.after_timeout && view.flight > 0;

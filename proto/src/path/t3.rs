@@ -14,8 +14,9 @@ impl Paths {
         }
     }
 
-    /// As `restart_t3`, for the paths beside the one that a plain SACK tells of. Where marked chunks count as in flight, T3-rtx of such a path has
-    /// expired and does not run, although the path holds chunks: it starts again. Or it runs although the path holds none: it stops.
+    /// As `restart_t3`, for the paths beside the one that a plain SACK tells of. Where marked chunks count as in
+    /// flight, T3-rtx of such a path has expired and does not run, although the path holds chunks: it starts again. Or
+    /// it runs although the path holds none: it stops.
     #[inline(always)]
     pub(crate) fn settle_t3_beside(&mut self, told: PathId, now: Time) {
         let unsettled = |(view, path): (&PathView, &Path)| {
@@ -97,7 +98,8 @@ impl Paths {
         }
     }
 
-    /// Whether T3-rtx, if it runs, goes on when this chunk is sent again (`t3_resent`): it is the earliest of its path, and alone in flight.
+    /// Whether T3-rtx, if it runs, goes on when this chunk is sent again (`t3_resent`): it is the earliest of its path,
+    /// and alone in flight.
     fn t3_goes_on(&self, id: PathId, tsn: Tsn, size: u64) -> bool {
         let alone = self.get(id).earliest == Some(tsn) && self.view(id).flight <= size;
         alone && !self.restarts_t3_when_resent()

@@ -64,8 +64,8 @@ impl Path {
         self.also_timed.push(timed);
     }
 
-    /// The chunk that is being timed was acknowledged. Returns when it was sent. With `suspend` it counts again if a Gap Ack Block that
-    /// acknowledged it is taken back, and comes again.
+    /// The chunk that is being timed was acknowledged. Returns when it was sent. With `suspend` it counts again if a
+    /// Gap Ack Block that acknowledged it is taken back, and comes again.
     #[inline]
     pub(crate) fn end_timing_of(&mut self, by_gap: bool) -> Option<Time> {
         let timed = self.timed.take()?;
@@ -89,8 +89,8 @@ impl Path {
         counts.then_some(since)
     }
 
-    /// A chunk is sent again, or given up: it is no longer timed in addition to another one. With `suspend`, the measurement that runs is
-    /// suspended.
+    /// A chunk is sent again, or given up: it is no longer timed in addition to another one. With `suspend`, the
+    /// measurement that runs is suspended.
     pub(crate) fn forget_also_timed(&mut self, tsn: Tsn) {
         let before = self.also_timed.len();
         self.also_timed.retain(|(timed, _)| *timed != tsn);

@@ -5,8 +5,8 @@ use crate::control::rtt::{RtoLimits, RttEstimate};
 use crate::wire::Address;
 use crate::{Duration, Time};
 
-/// Identifies a path of an association. The id of a removed path is used again only if the same pair of addresses returns; its counters
-/// then start at zero.
+/// Identifies a path of an association. The id of a removed path is used again only if the same pair of addresses
+/// returns; its counters then start at zero.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PathId(pub u16);
 
@@ -70,8 +70,8 @@ pub struct PathView {
     pub rto: Duration,
     /// The number of consecutive timeouts and lost heartbeats.
     pub errors: u32,
-    /// Bytes acknowledged here so far. They become fewer when a SACK no longer reports a chunk that one before it reported (RFC 9260 §6.2.1),
-    /// and begin at zero after a restart of the peer.
+    /// Bytes acknowledged here so far. They become fewer when a SACK no longer reports a chunk that one before it
+    /// reported (RFC 9260 §6.2.1), and begin at zero after a restart of the peer.
     pub delivered: u64,
     /// Bytes found lost here so far.
     pub lost: u64,
@@ -137,7 +137,8 @@ impl RtoAverage {
 }
 
 impl PathView {
-    /// The facts of a path between these addresses (local, remote) on which nothing was sent yet. It is not confirmed, and its windows are zero.
+    /// The facts of a path between these addresses (local, remote) on which nothing was sent yet. It is not confirmed,
+    /// and its windows are zero.
     pub fn unused(id: PathId, (local, remote): (Address, Address), now: Time, rto_initial: Duration) -> Self {
         PathView {
             id,

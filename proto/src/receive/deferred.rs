@@ -1,4 +1,5 @@
-//! Data that waits for a reset of its stream (RFC 6525 §5.2.2): it was sent after the reset, and the reset itself waits for data sent before it.
+//! Data that waits for a reset of its stream (RFC 6525 §5.2.2): it was sent after the reset, and the reset itself waits
+//! for data sent before it.
 
 use super::ready::Held;
 use super::{Arrival, DataOutcome, Receiver};

@@ -51,8 +51,8 @@ impl<N: Copy + Default + PartialEq> Due<N> {
         self.numbers[usize::from(stream)] = number;
     }
 
-    /// The streams whose numbers restart, in order: those that a request names; if it names none, all for which that makes a difference.
-    /// These are the `others`, and those on which another number than zero is due.
+    /// The streams whose numbers restart, in order: those that a request names; if it names none, all for which that
+    /// makes a difference. These are the `others`, and those on which another number than zero is due.
     pub(super) fn restarting(&self, streams: &[u16], others: impl Iterator<Item = u16>) -> BTreeSet<u16> {
         if !streams.is_empty() {
             return streams.iter().copied().collect();

@@ -1,5 +1,5 @@
-//! Makes messages of I-DATA (RFC 8260). Fragments belong together by stream, order, Message Identifier and Fragment Sequence Number; their
-//! TSNs do not matter.
+//! Makes messages of I-DATA (RFC 8260). Fragments belong together by stream, order, Message Identifier and Fragment
+//! Sequence Number; their TSNs do not matter.
 //!
 //! Waiting fragments have keys that begin with the key of their message, so every step is a search in a tree.
 
@@ -21,8 +21,8 @@ pub(super) struct Interleaved {
     fragments: BTreeMap<(Name, u64), (u64, IData)>,
     /// The same fragments by position.
     positions: BTreeMap<u64, (Name, u64)>,
-    /// Incomplete messages of which a part can be delivered: they are due, and their next fragment has arrived. Unordered messages of which
-    /// nothing was delivered yet are in `untouched`.
+    /// Incomplete messages of which a part can be delivered: they are due, and their next fragment has arrived.
+    /// Unordered messages of which nothing was delivered yet are in `untouched`.
     startable: BTreeSet<Name>,
     untouched: BTreeSet<Name>,
     /// The number of incomplete unordered messages of which a part was delivered.
@@ -129,8 +129,9 @@ impl Interleaved {
 
     /// Takes the first message of which a part can be delivered.
     ///
-    /// A sender has one message of a stream under way at a time. So a further unordered message is begun only while fewer are open than streams
-    /// are in use: open messages take memory and no room in the buffer, and a peer could begin messages without end.
+    /// A sender has one message of a stream under way at a time. So a further unordered message is begun only while
+    /// fewer are open than streams are in use: open messages take memory and no room in the buffer, and a peer could
+    /// begin messages without end.
     //= rfc8260#section-2.2.2
     fn next_startable(&mut self) -> Option<Name> {
         let untouched = self.untouched.first().filter(|_| self.open < self.due.in_use());
@@ -164,8 +165,8 @@ impl Interleaved {
         freed
     }
 
-    /// Both sequences of these streams (in order; none: all) restart. Drops messages all of whose chunks lie before this position. Returns
-    /// the size of what is dropped.
+    /// Both sequences of these streams (in order; none: all) restart. Drops messages all of whose chunks lie before
+    /// this position. Returns the size of what is dropped.
     //= rfc8260#section-2.3.2
     pub(super) fn reset(&mut self, streams: &[u16], before: u64, ready: &mut Ready) -> Held {
         let mut freed = Held::default();
@@ -189,7 +190,8 @@ impl Interleaved {
         freed
     }
 
-    /// Nothing more arrives of a message: delivers it if it is complete, and drops it otherwise. Returns the size of what is dropped.
+    /// Nothing more arrives of a message: delivers it if it is complete, and drops it otherwise. Returns the size of
+    /// what is dropped.
     fn finish(&mut self, name: Name, ready: &mut Ready) -> Held {
         self.forget_startable(name);
         let Some(progress) = self.messages.get(&name) else { return Held::default() };
@@ -295,7 +297,8 @@ impl Interleaved {
     }
 }
 
-/// Whether a fragment can belong to this message: it was not held or delivered before, and does not contradict the others.
+/// Whether a fragment can belong to this message: it was not held or delivered before, and does not contradict the
+/// others.
 fn fits(
     progress: &Progress,
     fragments: &BTreeMap<(Name, u64), (u64, IData)>,
@@ -333,8 +336,8 @@ mod tests {
         IData { tsn: Tsn(tsn), stream, mid: Mid(mid), place, end, unordered, immediate, payload }
     }
 
-    /// A peer begins messages without end. The user reads every part at once, but of one message only: the others stay in the buffer, which
-    /// limits them. When the first is complete, the next one has its turn.
+    /// A peer begins messages without end. The user reads every part at once, but of one message only: the others stay
+    /// in the buffer, which limits them. When the first is complete, the next one has its turn.
     //= rfc8260#section-2.2.2
     #[test]
     fn no_more_messages_are_open_than_streams() {

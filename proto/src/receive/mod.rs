@@ -150,8 +150,8 @@ impl Receiver {
         DataOutcome::New
     }
 
-    /// If the user discards everything, and this chunk is the only one of its packet and could be read alone and at once: counts it
-    /// for [`take_discarded`](Self::take_discarded), and returns true.
+    /// If the user discards everything, and this chunk is the only one of its packet and could be read alone and at
+    /// once: counts it for [`take_discarded`](Self::take_discarded), and returns true.
     #[inline(always)]
     pub(crate) fn count_alone(&mut self, data: &Data, arrival: &mut Arrival) -> bool {
         if self.discarded.is_none() || self.held.chunks > 0 || !self.is_next_whole(data) {
@@ -200,8 +200,8 @@ impl Receiver {
         Some(taken)
     }
 
-    /// Whether this is the usual chunk: a whole message, next in order, for which there is room, while nothing waits. It can be read at
-    /// once, and `data` leaves everything as `any_data` would.
+    /// Whether this is the usual chunk: a whole message, next in order, for which there is room, while nothing waits.
+    /// It can be read at once, and `data` leaves everything as `any_data` would.
     #[inline]
     fn is_next_whole(&self, data: &Data) -> bool {
         let Held { bytes, chunks } = self.held;
@@ -338,8 +338,8 @@ impl Receiver {
         self.deliver_parts();
     }
 
-    /// The SSNs of these streams (in order; none: all) restart. Incomplete messages from before this TSN are dropped, and what was held back
-    /// for the reset is looked at.
+    /// The SSNs of these streams (in order; none: all) restart. Incomplete messages from before this TSN are dropped,
+    /// and what was held back for the reset is looked at.
     //= rfc6525#section-5.2.2
     pub(crate) fn reset_streams(&mut self, streams: &[u16], before: Tsn) {
         let before = self.tracker.position(before);

@@ -11,8 +11,8 @@ impl Receiver {
         self.reach = if expected { 1 } else { REACH };
     }
 
-    /// TSNs restart with this one, and so do all SSNs. Data that has already arrived with the next TSNs stays. `defers`: whether the
-    /// deferred reset, if there is one, counts in the new TSNs, so that it still waits.
+    /// TSNs restart with this one, and so do all SSNs. Data that has already arrived with the next TSNs stays.
+    /// `defers`: whether the deferred reset, if there is one, counts in the new TSNs, so that it still waits.
     //= rfc6525#section-5.2.4
     pub(crate) fn restart(&mut self, next: Tsn, defers: bool) {
         let deferred = self.deferred.take_if(|_| defers);
@@ -37,8 +37,8 @@ impl Receiver {
         self.is_past(cumulative) || !self.is_far(cumulative)
     }
 
-    /// Whether everything up to this TSN has arrived. A chunk from before a reset of the TSNs may be late: its TSN lies up to half the number
-    /// space ahead.
+    /// Whether everything up to this TSN has arrived. A chunk from before a reset of the TSNs may be late: its TSN lies
+    /// up to half the number space ahead.
     pub(super) fn is_past(&self, tsn: Tsn) -> bool {
         let late = || self.before_restart.is_some_and(|last| last.distance_from(tsn) <= LATE);
         !tsn.after(self.cumulative()) || self.is_far(tsn) && late()

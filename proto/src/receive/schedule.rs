@@ -120,7 +120,8 @@ pub(crate) struct Arrival {
 }
 
 impl Arrival {
-    /// Counts a chunk that may look at every stream. Returns whether it is processed: only the first `most` of a packet are.
+    /// Counts a chunk that may look at every stream. Returns whether it is processed: only the first `most` of a packet
+    /// are.
     pub(crate) fn admits_costly(&mut self, most: u32) -> bool {
         self.costly += 1;
         self.costly <= most

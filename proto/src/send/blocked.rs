@@ -112,15 +112,16 @@ impl Sender {
         self.blocked.set(cause, by, around);
     }
 
-    /// Whether the next message must wait because of its SSN: as many ordered messages of its stream are outstanding as SSNs can tell apart.
+    /// Whether the next message must wait because of its SSN: as many ordered messages of its stream are outstanding as
+    /// SSNs can tell apart.
     //= rfc9260#section-6.1
     #[inline(always)]
     pub(super) fn lacks_ssn(&self) -> bool {
         self.outstanding.len() >= MOST_OF_A_STREAM && self.repeats_ssn()
     }
 
-    /// Whether the SSN of the next message would repeat one that is outstanding. Each of that many messages has a chunk at least, so the
-    /// search costs no more than the chunks outstanding beyond [`MOST_OF_A_STREAM`].
+    /// Whether the SSN of the next message would repeat one that is outstanding. Each of that many messages has a chunk
+    /// at least, so the search costs no more than the chunks outstanding beyond [`MOST_OF_A_STREAM`].
     #[cold]
     fn repeats_ssn(&self) -> bool {
         let Some((stream, next)) = self.queue.next_of_stream() else { return false };

@@ -58,7 +58,8 @@ pub(crate) struct Sender {
     probing: bool,
     /// Whether a SACK has arrived since the last window probe.
     heard_since_probe: bool,
-    /// If all retransmissions of one event take one path (rule `resend_path`): the path of the current event, once it is chosen.
+    /// If all retransmissions of one event take one path (rule `resend_path`): the path of the current event, once it
+    /// is chosen.
     round: Option<PathId>,
     /// The receive buffer that the peer advertised last, in bytes.
     a_rwnd: u64,
@@ -306,7 +307,8 @@ impl Sender {
         }
     }
 
-    /// Puts the chunks of a load into its packet, at most `budget` bytes, in place of its own. `alone`: nothing but data can be due.
+    /// Puts the chunks of a load into its packet, at most `budget` bytes, in place of its own. `alone`: nothing but
+    /// data can be due.
     #[inline(always)]
     pub(crate) fn fill(
         &mut self,

@@ -110,7 +110,8 @@ impl Sender {
         }
     }
 
-    /// Cuts new chunks from the queue, as many as fit the packet and the peer's window. Returns what they leave of that window.
+    /// Cuts new chunks from the queue, as many as fit the packet and the peer's window. Returns what they leave of that
+    /// window.
     #[inline(always)]
     pub(super) fn send_new(
         &mut self,

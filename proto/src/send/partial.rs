@@ -1,5 +1,5 @@
-//! Partial reliability in the sender: which messages are given up, and FORWARD TSN (RFC 3758). The limits of messages are kept in
-//! `extension/partial.rs`.
+//! Partial reliability in the sender: which messages are given up, and FORWARD TSN (RFC 3758). The limits of messages
+//! are kept in `extension/partial.rs`.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,8 @@ use crate::wire::chunk::{Data, FORWARD_HEADER, ForwardTsn, IForwardTsn, SkippedM
 use crate::{Message, Mid, Reliability, Ssn, Time, Tsn};
 
 impl Sender {
-    /// After a SACK or a timeout: gives up the messages that may not be sent again, and makes sure that the peer is told.
+    /// After a SACK or a timeout: gives up the messages that may not be sent again, and makes sure that the peer is
+    /// told.
     pub(crate) fn review(&mut self, around: &mut SendContext<'_>) {
         let point = self.outstanding.point();
         if let Some(interleaving) = &mut self.queue.interleaving {
@@ -62,8 +63,8 @@ impl Sender {
         ledger.give_up(message, sent);
     }
 
-    /// Assigns a TSN that is never sent to the unsent part of a message. Otherwise a peer that has received everything sent would wait for
-    /// the rest.
+    /// Assigns a TSN that is never sent to the unsent part of a message. Otherwise a peer that has received everything
+    /// sent would wait for the rest.
     //= rfc3758#section-3.5
     fn close_message(&mut self, message: &Message, ssn: Ssn, number: u64) {
         let Message { stream, ppid, unordered, immediate, .. } = *message;
@@ -136,7 +137,8 @@ impl Sender {
         self.queue.ledger.as_ref().is_none_or(|ledger| ledger.is_named(stream, tsn))
     }
 
-    /// FORWARD TSN up to the Advanced.Peer.Ack.Point, or as far as its streams fit into `limit` bytes; and the TSN that it says.
+    /// FORWARD TSN up to the Advanced.Peer.Ack.Point, or as far as its streams fit into `limit` bytes; and the TSN that
+    /// it says.
     //= rfc3758#section-3.5
     fn forward_chunk(&self, limit: u32) -> Option<(Chunk, Tsn)> {
         if self.queue.interleaving.is_some() {
@@ -189,7 +191,8 @@ impl Sender {
         self.queue.ledger.as_ref().map_or(Time::NEVER, |ledger| ledger.deadline())
     }
 
-    /// Lifetimes end now. Gives up the messages of which nothing was sent, and those of which a chunk would have to be sent again.
+    /// Lifetimes end now. Gives up the messages of which nothing was sent, and those of which a chunk would have to be
+    /// sent again.
     //= rfc3758#section-4.1
     pub(crate) fn expire(&mut self, around: &mut SendContext<'_>) {
         while let Some(ledger) = &mut self.queue.ledger

@@ -58,7 +58,8 @@ impl SendQueue {
         }
     }
 
-    /// Both ends have agreed whether messages leave as I-DATA, and whether streams are reconfigured. No message has left yet.
+    /// Both ends have agreed whether messages leave as I-DATA, and whether streams are reconfigured. No message has
+    /// left yet.
     pub(crate) fn agree(&mut self, interleaving: bool, reconfiguration: bool) {
         self.header = if interleaving { IDATA_HEADER } else { DATA_HEADER };
         self.interleaving = interleaving.then(Box::default);
@@ -85,8 +86,8 @@ impl SendQueue {
         }
     }
 
-    /// A chunk of this stream was taken: counts the message if it was the last of it, numbers the chunk for I-DATA, and gives the turn to the
-    /// next stream. Most associations need none of this, so it is kept out of their way.
+    /// A chunk of this stream was taken: counts the message if it was the last of it, numbers the chunk for I-DATA, and
+    /// gives the turn to the next stream. Most associations need none of this, so it is kept out of their way.
     #[cold]
     fn taken(&mut self, tsn: Tsn, stream: (u16, bool), end: bool) {
         if let Some(streams) = self.streams.as_mut().filter(|_| end) {
@@ -98,7 +99,8 @@ impl SendQueue {
         }
     }
 
-    /// The next message comes from the stream whose turn follows this stream's: streams with messages take turns, one chunk each.
+    /// The next message comes from the stream whose turn follows this stream's: streams with messages take turns, one
+    /// chunk each.
     //= rfc8260#section-3.2
     fn turn(&mut self, stream: u16) {
         let Some(next) = self.streams.as_ref().and_then(|streams| streams.after(stream)) else { return };
@@ -132,7 +134,8 @@ impl SendQueue {
         self.ledger.is_none() && self.streams.is_none()
     }
 
-    /// `count` more messages wait behind the last one, which was just pushed, and are equal to it. `constant`: their payload, if that is one.
+    /// `count` more messages wait behind the last one, which was just pushed, and are equal to it. `constant`: their
+    /// payload, if that is one.
     pub(crate) fn repeat_last(&mut self, count: u64, constant: Option<&'static [u8]>) {
         debug_assert!(self.joins_equals());
         if let Some(last) = self.messages.back_mut() {
@@ -189,10 +192,11 @@ impl SendQueue {
         self.messages.front().filter(fits).map_or(0, |waiting| 1 + waiting.again)
     }
 
-    /// Takes the next message as one chunk, if its payload is constant, if the chunk has exactly `limit` bytes with padding, and if nothing of
-    /// the message was sent. Returns what makes the chunk. For any other message see
+    /// Takes the next message as one chunk, if its payload is constant, if the chunk has exactly `limit` bytes with
+    /// padding, and if nothing of the message was sent. Returns what makes the chunk. For any other message see
     /// [`take_whole`](Self::take_whole).
-    // A handle to constant bytes is made without the call that a copy of any other handle needs: 3 % of the time of a simulated transfer.
+    // A handle to constant bytes is made without the call that a copy of any other handle needs: 3 % of the time of a
+    // simulated transfer.
     #[inline(always)]
     pub(crate) fn take_constant(&mut self, limit: u32, tsn: Tsn) -> Option<impl Fn() -> Data + use<>> {
         debug_assert!(self.joins_equals());
@@ -215,8 +219,9 @@ impl SendQueue {
         })
     }
 
-    /// Takes the next message as one chunk, if that has exactly `limit` bytes with padding and nothing of the message was sent. No message has a number. For any other message see [`take`](Self::take).
-    /// Returns the chunk twice: to send it, and to keep it.
+    /// Takes the next message as one chunk, if that has exactly `limit` bytes with padding and nothing of the message
+    /// was sent. No message has a number. For any other message see [`take`](Self::take). Returns the chunk twice: to
+    /// send it, and to keep it.
     #[inline(always)]
     pub(crate) fn take_whole(&mut self, limit: u32, tsn: Tsn) -> Option<[Data; 2]> {
         debug_assert!(self.joins_equals());
@@ -321,8 +326,8 @@ impl SendQueue {
         untouched.map(|waiting| (waiting.number, waiting.message.payload.len() as u64))
     }
 
-    /// The first of these streams (none: all), which are in order, that is not below `from` and on which a message waits. Only for associations
-    /// that agreed on stream reconfiguration.
+    /// The first of these streams (none: all), which are in order, that is not below `from` and on which a message
+    /// waits. Only for associations that agreed on stream reconfiguration.
     pub(crate) fn first_waiting(&self, streams: &[u16], from: u16) -> Option<u16> {
         self.streams.as_ref().and_then(|waiting| waiting.first_of(streams, from))
     }
@@ -351,7 +356,8 @@ impl SendQueue {
         }
     }
 
-    /// Removes the messages on this stream and on higher streams of which nothing was sent, before [`agree`](Self::agree).
+    /// Removes the messages on this stream and on higher streams of which nothing was sent, before
+    /// [`agree`](Self::agree).
     pub(crate) fn take_from(&mut self, stream: u16) -> Vec<Message> {
         if self.messages.iter().all(|waiting| waiting.message.stream < stream) {
             return Vec::new();

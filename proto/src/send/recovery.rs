@@ -96,8 +96,8 @@ impl Recoveries {
         paths.ids().filter(|id| entered && newly(id)).collect()
     }
 
-    /// As `enter`, if every window is cut that lost a chunk above the exit point. The exit point moves to the highest TSN that is not marked,
-    /// but not back.
+    /// As `enter`, if every window is cut that lost a chunk above the exit point. The exit point moves to the highest
+    /// TSN that is not marked, but not back.
     fn enter_beyond(&mut self, sent: &Outstanding) -> Vec<PathId> {
         let of = &mut self.of[0];
         let unmarked = sent.highest_unmarked(|_| true);

@@ -60,8 +60,8 @@ struct BurstCount {
     packets: Vec<u32>,
     /// Whether marked chunks have left in this event.
     resent: bool,
-    /// Whether the event was answered, so that the next one starts a new count. With `when-armed` the single packet of T3-rtx counts
-    /// for the next event, too, and so does one that leaves while other chunks stay marked.
+    /// Whether the event was answered, so that the next one starts a new count. With `when-armed` the single packet of
+    /// T3-rtx counts for the next event, too, and so does one that leaves while other chunks stay marked.
     ended: bool,
 }
 
@@ -199,8 +199,8 @@ impl Rights {
         self.resuming = !self.answering;
     }
 
-    /// Marked chunks of a path that is gone may leave as after a timeout. If only SACKs release data, one packet may leave in any case, because
-    /// nothing may be in flight any more.
+    /// Marked chunks of a path that is gone may leave as after a timeout. If only SACKs release data, one packet may
+    /// leave in any case, because nothing may be in flight any more.
     pub(super) fn send_elsewhere(&mut self) {
         self.resend_as_windows_allow();
         if self.only_answers {

@@ -1,5 +1,5 @@
-//! Processing of a SACK, in order: acknowledgements, growth of windows, missing reports, cuts of windows, timers, and rights to
-//! send.
+//! Processing of a SACK, in order: acknowledgements, growth of windows, missing reports, cuts of windows, timers, and
+//! rights to send.
 
 use std::hint::cold_path;
 
@@ -19,7 +19,8 @@ pub(crate) enum Answer {
     Ignored,
     /// It acknowledges a TSN that was never sent.
     Impossible,
-    /// It was processed. `news`: it acknowledges something for the first time, be it only that the peer knows of chunks given up.
+    /// It was processed. `news`: it acknowledges something for the first time, be it only that the peer knows of chunks
+    /// given up.
     Processed { news: bool },
     /// A plain one was processed: it newly acknowledged data on this path only, which no other path has carried.
     Plain(PathId),
@@ -189,7 +190,8 @@ impl Sender {
         around.paths.ask_for_pairs(around.now);
     }
 
-    /// As `grow`, for a path of which the SACK acknowledged something. `advanced`: a point advanced with which windows grow.
+    /// As `grow`, for a path of which the SACK acknowledged something. `advanced`: a point advanced with which windows
+    /// grow.
     #[inline(always)]
     fn grow_on(&mut self, id: PathId, tally: &SackResult, advanced: bool, around: &mut SendContext<'_>) {
         let (view, path) = around.paths.both(id);
@@ -276,8 +278,8 @@ impl Sender {
         lowest
     }
 
-    /// Chunks were marked, of which `lowest` is the lowest: cuts the windows of the paths that enter Fast Recovery for that, and of those
-    /// where RACK found a retransmission lost. Returns these paths.
+    /// Chunks were marked, of which `lowest` is the lowest: cuts the windows of the paths that enter Fast Recovery for
+    /// that, and of those where RACK found a retransmission lost. Returns these paths.
     //= rfc9260#section-7.2.4
     pub(super) fn cut_windows(&mut self, lowest: Tsn, around: &mut SendContext<'_>) -> Vec<PathId> {
         let mut entered = self.recoveries.enter(lowest, &self.outstanding, around.paths);
@@ -295,8 +297,8 @@ impl Sender {
         entered
     }
 
-    /// Grants the packets that a SACK that reports losses may release regardless of the windows: for each path, if each path
-    /// recovers by itself.
+    /// Grants the packets that a SACK that reports losses may release regardless of the windows: for each path, if each
+    /// path recovers by itself.
     //= rfc9260#section-7.2.4
     pub(super) fn grant_retransmissions(&mut self, entered: &[PathId], around: &SendContext<'_>) {
         let by_path = self.recoveries.by_path();

@@ -1,10 +1,11 @@
 //! Losses that were none: a packet that was only late makes a timer expire or is reported missing, and a window is cut
 //! without need (mechanism `spurious_losses`).
 //!
-//! For each cut, the first chunk thought lost is remembered with the time at which it was sent. When it is acknowledged,
-//! the SACK echoes the packet that it answers. If that is the packet that seemed lost and not its retransmission, the cut
-//! is taken back: the window, its threshold and RTO are restored, and chunks that the timer marked and that were not sent
-//! again yet count as in flight again. Detection follows RFC 3522, the response RFC 4015; both were written for TCP.
+//! For each cut, the first chunk thought lost is remembered with the time at which it was sent. When it is
+//! acknowledged, the SACK echoes the packet that it answers. If that is the packet that seemed lost and not its
+//! retransmission, the cut is taken back: the window, its threshold and RTO are restored, and chunks that the timer
+//! marked and that were not sent again yet count as in flight again. Detection follows RFC 3522, the response RFC 4015;
+//! both were written for TCP.
 
 use std::hint::cold_path;
 

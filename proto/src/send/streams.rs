@@ -1,5 +1,5 @@
-//! How many messages of each stream wait. It is counted if an extension asks for it: interleaving, which lets streams take turns, and stream
-//! reconfiguration, whose requests wait for messages.
+//! How many messages of each stream wait. It is counted if an extension asks for it: interleaving, which lets streams
+//! take turns, and stream reconfiguration, whose requests wait for messages.
 
 use std::collections::BTreeMap;
 

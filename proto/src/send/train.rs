@@ -1,6 +1,6 @@
-//! Trains: packets of new data that leave one after the other on one path. What was decided for the first of them holds for the
-//! others, as long as nothing happens in between but that they are sent. If nothing but their chunks can be in them, it also
-//! holds after a plain SACK, which changes nothing but how much may be sent.
+//! Trains: packets of new data that leave one after the other on one path. What was decided for the first of them holds
+//! for the others, as long as nothing happens in between but that they are sent. If nothing but their chunks can be in
+//! them, it also holds after a plain SACK, which changes nothing but how much may be sent.
 
 use std::hint::cold_path;
 
@@ -19,8 +19,8 @@ use crate::{PathId, Time};
 
 /// The most packets that are counted at once to leave without another look.
 const MOST_AT_ONCE: u64 = 1 << 14;
-/// A train ends when this number of chunks is outstanding. With the packets that are counted at once, their SSNs could repeat, which only the
-/// choice of each single packet checks.
+/// A train ends when this number of chunks is outstanding. With the packets that are counted at once, their SSNs could
+/// repeat, which only the choice of each single packet checks.
 const MOST_BEHIND: usize = MOST_OF_A_STREAM - MOST_AT_ONCE as usize;
 
 impl Sender {
@@ -42,7 +42,8 @@ impl Sender {
         self.train.is_some_and(|train| train.alone && train.waits)
     }
 
-    /// Settles as `settle` does, for a train that waits for room: its path was found to have none, and nothing else is to be done.
+    /// Settles as `settle` does, for a train that waits for room: its path was found to have none, and nothing else is
+    /// to be done.
     #[inline]
     pub(super) fn settle_train(&mut self, around: &mut SendContext<'_>) {
         debug_assert!(!self.queue.is_empty() && self.is_open() && !self.outstanding.has_marked());
@@ -63,8 +64,8 @@ impl Sender {
         });
     }
 
-    /// This packet was sent. If it belongs to no train, one may begin with it. `window` is what it has left of the peer's window;
-    /// `alone`: nothing but data can be due.
+    /// This packet was sent. If it belongs to no train, one may begin with it. `window` is what it has left of the
+    /// peer's window; `alone`: nothing but data can be due.
     #[inline(always)]
     pub(super) fn couple(&mut self, sent: &PacketPlan, window: u64, alone: bool, around: &SendContext<'_>) {
         match &mut self.train {
@@ -73,8 +74,8 @@ impl Sender {
         }
     }
 
-    /// Begins a train, provided that nothing but the path's window, the peer's window and Max.Burst limits the packets of new data
-    /// behind this one.
+    /// Begins a train, provided that nothing but the path's window, the peer's window and Max.Burst limits the packets
+    /// of new data behind this one.
     fn begin_train(&mut self, sent: &PacketPlan, window: u64, alone: bool, around: &SendContext<'_>) {
         if self.buffers.concern_paths() {
             return;
@@ -159,7 +160,8 @@ impl Sender {
         Some(load.path)
     }
 
-    /// How many of the next messages may leave now, each whole and in a packet of its own; 1 if the next one does not fill its packet.
+    /// How many of the next messages may leave now, each whole and in a packet of its own; 1 if the next one does not
+    /// fill its packet.
     fn count_whole(&self, load: &TrainLoad, budget: u32, paths: &Paths) -> Ready {
         let equals = self.queue.equals_whole(budget);
         if load.next.1 != budget || equals <= 1 || paths.carries_one(load.path) {
@@ -176,7 +178,8 @@ impl Sender {
         Ready { packets: by_room.min(by_rest).min(by_burst), fills: by_room < by_rest && by_room <= by_burst }
     }
 
-    /// Puts its chunks into a packet of a train that goes alone, at most `budget` bytes, in place of those that are in it.
+    /// Puts its chunks into a packet of a train that goes alone, at most `budget` bytes, in place of those that are in
+    /// it.
     #[inline(always)]
     pub(crate) fn fill_alone(
         &mut self,
@@ -219,8 +222,8 @@ impl Sender {
         around.notes.add(around.now, || NoteKind::PeerWindow { bytes: peer_window });
     }
 
-    /// Sends the next message as one chunk, if that fills a packet of `budget` bytes and nothing of it was sent. The usual packet holds
-    /// such a chunk. Makes no note. Returns whether it was sent.
+    /// Sends the next message as one chunk, if that fills a packet of `budget` bytes and nothing of it was sent. The
+    /// usual packet holds such a chunk. Makes no note. Returns whether it was sent.
     #[inline(always)]
     pub(super) fn send_whole(
         &mut self,
@@ -266,7 +269,8 @@ impl Sender {
         packet.hold(Chunk::Data(sent));
     }
 
-    /// Sends new chunks that do not fill the packet exactly, or several in one packet. Returns what they leave of the peer's window.
+    /// Sends new chunks that do not fill the packet exactly, or several in one packet. Returns what they leave of the
+    /// peer's window.
     #[inline(never)]
     fn send_any(
         &mut self,

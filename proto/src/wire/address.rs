@@ -42,8 +42,9 @@ impl Address {
         !self.ip.is_multicast() && !self.ip.is_unspecified() && !reserved
     }
 
-    /// Whether a peer that sent a packet from `source` may list this address as its own. We send heartbeats to every address that a peer
-    /// lists. So none may reach many hosts, or this host, or mean different hosts here and at the peer.
+    /// Whether a peer that sent a packet from `source` may list this address as its own. We send heartbeats to every
+    /// address that a peer lists. So none may reach many hosts, or this host, or mean different hosts here and at the
+    /// peer.
     //= rfc9260#section-5.4
     pub(crate) fn may_be_named_by(&self, source: Address, own: &[LocalAddress]) -> bool {
         let ours = |ip: IpAddr| ip.is_loopback() || own.iter().any(|local| local.address.ip == ip);

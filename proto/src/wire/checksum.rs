@@ -1,9 +1,10 @@
 //! The checksum of a packet: CRC32c (RFC 9260 Appendix A).
 //!
-//! The crate `crc32c` computes the last bytes of a buffer, up to 767 of them, in one chain of CRC instructions, and each waits
-//! for the one before. That is half a packet of 1,500 bytes. On x86-64 this file therefore divides a packet of any length into three
-//! parts, computes their CRCs side by side, and joins them by multiplications without carry, as V. Gopal and others describe
-//! ("Fast CRC Computation for iSCSI Polynomial Using CRC32 Instruction", Intel, 2011). All other processors use the crate.
+//! The crate `crc32c` computes the last bytes of a buffer, up to 767 of them, in one chain of CRC instructions, and
+//! each waits for the one before. That is half a packet of 1,500 bytes. On x86-64 this file therefore divides a packet
+//! of any length into three parts, computes their CRCs side by side, and joins them by multiplications without carry,
+//! as V. Gopal and others describe ("Fast CRC Computation for iSCSI Polynomial Using CRC32 Instruction", Intel, 2011).
+//! All other processors use the crate.
 
 use crc32c::{crc32c, crc32c_append};
 use multiversion::multiversion;
@@ -14,7 +15,8 @@ use super::HEADER;
 /// Position of the checksum in the header.
 pub(super) const CHECKSUM: std::ops::Range<usize> = 8..HEADER;
 
-/// The checksum that a packet should carry: the CRC32c of all its bytes, with zeros in place of the checksum that stands in it.
+/// The checksum that a packet should carry: the CRC32c of all its bytes, with zeros in place of the checksum that
+/// stands in it.
 ///
 /// # Panics
 ///
@@ -78,16 +80,17 @@ fn shifted(crc: u64, words: usize) -> u64 {
     _mm_crc32_u64(0, product.cast_unsigned())
 }
 
-/// Fewer words are not divided: joining three parts takes longer than they save. With a limit of 12 or of 36, some packets of 64 to
-/// 448 bytes take longer.
+/// Fewer words are not divided: joining three parts takes longer than they save. With a limit of 12 or of 36, some
+/// packets of 64 to 448 bytes take longer.
 #[cfg(target_arch = "x86_64")]
 const LEAST_PARTED: usize = 24;
 /// Words of the longest part. Three of them hold a packet of 1,500 bytes.
 #[cfg(target_arch = "x86_64")]
 const LONGEST_PART: usize = 64;
 
-/// By words of zeros that follow: x^(64 · words - 33) modulo the polynomial. The lowest bit is the coefficient of x^31. The exponent is
-/// 33 less, because the product of two such numbers, read as 64 bits, is x times too large, and the CRC instruction multiplies by x^32.
+/// By words of zeros that follow: x^(64 · words - 33) modulo the polynomial. The lowest bit is the coefficient of x^31.
+/// The exponent is 33 less, because the product of two such numbers, read as 64 bits, is x times too large, and the CRC
+/// instruction multiplies by x^32.
 #[cfg(target_arch = "x86_64")]
 const POWERS: [u32; LONGEST_PART + 1] = {
     /// The polynomial 0x1edc6f41 of RFC 9260 Appendix A, its bits reversed.

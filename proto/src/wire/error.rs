@@ -33,7 +33,8 @@ pub enum DecodeError {
         /// Where they begin.
         at: usize,
     },
-    /// A known chunk, parameter or cause has more or fewer bytes than its content needs, or its counts contradict its length.
+    /// A known chunk, parameter or cause has more or fewer bytes than its content needs, or its counts contradict its
+    /// length.
     #[error("the content of the element at byte {at} does not fit its length")]
     Content {
         /// Where the chunk, parameter or cause begins.

@@ -1,12 +1,12 @@
 //! Packets as types, and their encoding as bytes.
 //!
-//! Two rules shape the codec. First, [`Packet::decode`] returns every packet that [`Packet::encode`] accepts as an equal value. Encoding
-//! fails for a packet that would change its meaning (a length beyond 16 bits, an `Unknown` with a known number). Second, a packet with one
-//! malformed element is rejected as a whole. Its checksum was right, so the sender built it like this, and nothing after a wrong length can
-//! be trusted.
+//! Two rules shape the codec. First, [`Packet::decode`] returns every packet that [`Packet::encode`] accepts as an
+//! equal value. Encoding fails for a packet that would change its meaning (a length beyond 16 bits, an `Unknown` with a
+//! known number). Second, a packet with one malformed element is rejected as a whole. Its checksum was right, so the
+//! sender built it like this, and nothing after a wrong length can be trusted.
 //!
-//! Each number is written once, in a table: chunks in [`chunk`], parameters and causes beside their types. A row of a table names the
-//! content, and the content encodes itself.
+//! Each number is written once, in a table: chunks in [`chunk`], parameters and causes beside their types. A row of a
+//! table names the content, and the content encodes itself.
 
 mod address;
 mod cause;

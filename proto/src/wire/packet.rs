@@ -46,9 +46,9 @@ pub enum Ecn {
 
 /// An SCTP packet as a value.
 ///
-/// Every value can be encoded and is decoded to an equal value. [`encode`](Packet::encode) rejects two exceptions: a chunk longer than
-/// 65,535 bytes, and an `Unknown` chunk, parameter or cause with a number that has its own variant. Addresses and ECN bits belong to IP and
-/// are not encoded.
+/// Every value can be encoded and is decoded to an equal value. [`encode`](Packet::encode) rejects two exceptions: a
+/// chunk longer than 65,535 bytes, and an `Unknown` chunk, parameter or cause with a number that has its own variant.
+/// Addresses and ECN bits belong to IP and are not encoded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Packet {
     /// Source address.
@@ -97,8 +97,8 @@ impl Packet {
         self.free_excess();
     }
 
-    /// Drops the chunks with their memory if that is for unusually many: a peer that sends packets of the smallest chunks would otherwise
-    /// occupy it for as long as packets are used again.
+    /// Drops the chunks with their memory if that is for unusually many: a peer that sends packets of the smallest
+    /// chunks would otherwise occupy it for as long as packets are used again.
     #[inline(always)]
     pub(crate) fn free_excess(&mut self) {
         if self.chunks.capacity() > MOST_KEPT {
@@ -133,8 +133,8 @@ impl Packet {
         }
     }
 
-    /// Like [`encode`](Packet::encode), with a checksum of zero. It is for a lower layer that detects errors itself, and only for packets
-    /// that [`Endpoint::omits_checksum`](crate::Endpoint::omits_checksum) allows.
+    /// Like [`encode`](Packet::encode), with a checksum of zero. It is for a lower layer that detects errors itself,
+    /// and only for packets that [`Endpoint::omits_checksum`](crate::Endpoint::omits_checksum) allows.
     //= rfc9653#section-5.2
     pub fn encode_without_checksum(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
         let start = out.len();
@@ -169,16 +169,16 @@ impl Packet {
 
     /// Decodes a packet. Parts that are kept (payloads, cookies) share the memory of `bytes` and are not copied.
     ///
-    /// One wrong length rejects the whole packet. A partial chunk at its end is dropped alone. Reserved bits and padding are ignored; the
-    /// last chunk may lack its padding. Of the unknown chunks that are to be skipped, the first 32 are kept. The result takes at most 64
-    /// times the memory of `bytes`; only empty chunks reach that.
+    /// One wrong length rejects the whole packet. A partial chunk at its end is dropped alone. Reserved bits and
+    /// padding are ignored; the last chunk may lack its padding. Of the unknown chunks that are to be skipped, the
+    /// first 32 are kept. The result takes at most 64 times the memory of `bytes`; only empty chunks reach that.
     pub fn decode(from: Address, to: Address, ecn: Ecn, bytes: Bytes) -> Result<Packet, DecodeError> {
         verify(&bytes)?;
         Self::decode_unchecked(from, to, ecn, bytes)
     }
 
-    /// Like [`decode`](Packet::decode), into a packet that is needed no longer. `bytes` is a part of `memory`, which the parts that are
-    /// kept share. On an error the content of the packet means nothing.
+    /// Like [`decode`](Packet::decode), into a packet that is needed no longer. `bytes` is a part of `memory`, which
+    /// the parts that are kept share. On an error the content of the packet means nothing.
     ///
     /// # Panics
     ///
@@ -196,8 +196,8 @@ impl Packet {
         self.read(Reader::new(bytes, memory))
     }
 
-    /// Like [`decode_into`](Packet::decode_into), from a buffer that is used again: the parts that are kept are copied, after the
-    /// checksum was verified.
+    /// Like [`decode_into`](Packet::decode_into), from a buffer that is used again: the parts that are kept are copied,
+    /// after the checksum was verified.
     pub fn decode_copied(
         &mut self,
         from: Address,
@@ -258,7 +258,8 @@ impl Packet {
     }
 }
 
-/// The most chunks for which a packet that is used again keeps memory. In a packet of 1500 bytes, 73 chunks with one byte of user data fit.
+/// The most chunks for which a packet that is used again keeps memory. In a packet of 1500 bytes, 73 chunks with one
+/// byte of user data fit.
 const MOST_KEPT: usize = 128;
 /// How many unknown chunks of a packet are kept to be reported although they are to be skipped.
 const MOST_SKIPPED: u32 = 32;

@@ -15,8 +15,8 @@ pub struct Quoted {
 }
 
 impl Quoted {
-    /// Reads the quoted bytes of an SCTP packet. The result is `None` if they do not include the verification tag. The checksum cannot be
-    /// verified, because the end of the packet is missing.
+    /// Reads the quoted bytes of an SCTP packet. The result is `None` if they do not include the verification tag. The
+    /// checksum cannot be verified, because the end of the packet is missing.
     //= rfc9260#section-10
     pub fn read(bytes: &[u8]) -> Option<Quoted> {
         let long = |at: usize| bytes.get(at..)?.first_chunk().map(|four| u32::from_be_bytes(*four));

@@ -72,8 +72,8 @@ impl<'a> Reader<'a> {
         Ok(groups.iter().copied())
     }
 
-    /// The unread rest. If parts share the packet's memory, it is still copied if it is less than half of the packet, so that a few kept
-    /// bytes do not keep the whole packet in memory.
+    /// The unread rest. If parts share the packet's memory, it is still copied if it is less than half of the packet,
+    /// so that a few kept bytes do not keep the whole packet in memory.
     pub(super) fn rest(&mut self) -> Bytes {
         let rest = match self.memory {
             _ if self.remaining() == 0 => Bytes::new(),
@@ -104,8 +104,8 @@ impl<'a> Reader<'a> {
     /// The next chunk, parameter or cause: the first two bytes of its header, and the value that its length encloses.
     //= rfc9260#section-3.2
     //= rfc9260#section-3.2.1
-    // Padding is skipped whatever its value. It may be missing at the end of a list, because the last parameter's padding belongs to the
-    // chunk. It may also lie inside a chunk's length, because it is skipped here.
+    // Padding is skipped whatever its value. It may be missing at the end of a list, because the last parameter's
+    // padding belongs to the chunk. It may also lie inside a chunk's length, because it is skipped here.
     pub(super) fn element(&mut self) -> Result<([u8; 2], Reader<'a>), DecodeError> {
         let at = self.at;
         let &[first, second, high, low] = self.left().first_chunk().ok_or(DecodeError::Remainder { at })?;

@@ -1,4 +1,5 @@
-//! The common codec of parameters and error causes (RFC 9260 §3.2.1): number, length, value. Their tables are in `param.rs` and `cause.rs`.
+//! The common codec of parameters and error causes (RFC 9260 §3.2.1): number, length, value. Their tables are in
+//! `param.rs` and `cause.rs`.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -204,8 +205,8 @@ impl Layout<Vec<u16>> for Counted {
     }
 }
 
-/// Declares the parameters or the causes: number, variant, content and encoding; then those without content; then the name of the number of
-/// an unknown one.
+/// Declares the parameters or the causes: number, variant, content and encoding; then those without content; then the
+/// name of the number of an unknown one.
 macro_rules! tlv {
     (
         $(#[$doc:meta])*

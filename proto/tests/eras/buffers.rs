@@ -193,7 +193,8 @@ fn a_copy_is_in_flight_on_its_path() {
     assert_eq!(copies(&mut bench), [vec![], vec![]], "one copy at a time");
 }
 
-/// A chunk with a copy is given up. From then on T3-rtx of the copy's path runs for what is sent there: an acknowledgement restarts it.
+/// A chunk with a copy is given up. From then on T3-rtx of the copy's path runs for what is sent there: an
+/// acknowledgement restarts it.
 //= rfc3758#section-3.5
 //= rfc9260#section-6.3.2
 #[test]

@@ -127,8 +127,8 @@ fn dac() {
     }
 }
 
-/// A packet by each path: together they are two, and the SACK follows by the path of the second. Apart they are one and one; a
-/// second packet of the second path brings the SACK there, and the first path's waits for its time.
+/// A packet by each path: together they are two, and the SACK follows by the path of the second. Apart they are one and
+/// one; a second packet of the second path brings the SACK there, and the first path's waits for its time.
 #[test]
 fn sack_return() {
     for (choice, after_two, after_three) in [("last-data", 1, 0), ("each-path", 0, 1)] {
@@ -246,9 +246,9 @@ fn t3_flight() {
     }
 }
 
-/// T3-rtx marks 1, 2 and 3; 1 goes again. A loss on the second path cuts both windows; the first path's exit point is 3, or
-/// 1 as the highest chunk not marked. Chunk 3 being marked still, the next loss cuts the first path again in the latter
-/// case.
+/// T3-rtx marks 1, 2 and 3; 1 goes again. A loss on the second path cuts both windows; the first path's exit point is
+/// 3, or 1 as the highest chunk not marked. Chunk 3 being marked still, the next loss cuts the first path again in the
+/// latter case.
 #[test]
 fn exit_point() {
     for (choice, recoveries) in [("highest-sent", 1), ("highest-unmarked", 2)] {
@@ -311,7 +311,8 @@ fn taken_back() {
     }
 }
 
-/// A send buffer of three messages, all sent: the fourth waits for it, which the path of the lowest TSN is charged with.
+/// A send buffer of three messages, all sent: the fourth waits for it, which the path of the lowest TSN is charged
+/// with.
 #[test]
 fn a_full_send_buffer_is_charged_to_the_path_that_blocks() {
     let mut config = cmt("rfc9260", "sfr", "on");

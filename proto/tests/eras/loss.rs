@@ -39,9 +39,9 @@ fn missing_below() {
     }
 }
 
-/// `missing_below` by exit points: chunk 0 is fast-retransmitted with the exit point a+13, all else but 2 and 5 arrives, and
-/// the SACK that acknowledges 0, which is below the exit point, reports 2 and 5: their second report, whether the highest
-/// TSN that it newly acknowledges is above them or not.
+/// `missing_below` by exit points: chunk 0 is fast-retransmitted with the exit point a+13, all else but 2 and 5
+/// arrives, and the SACK that acknowledges 0, which is below the exit point, reports 2 and 5: their second report,
+/// whether the highest TSN that it newly acknowledges is above them or not.
 #[test]
 fn missing_below_an_exit_point() {
     for (choice, of_five) in [("highest-newly-acked-yet", 1), ("exit-point", 2)] {
@@ -121,8 +121,9 @@ fn fast_recovery() {
     }
 }
 
-/// 14 chunks from `a` on. T3-rtx marks all of them and sends the first one again. Then SACKs that were under way report `a` + 1 missing three
-/// times, before it is sent again: it is marked already, or it is marked for fast retransmission, and the window is cut.
+/// 14 chunks from `a` on. T3-rtx marks all of them and sends the first one again. Then SACKs that were under way report
+/// `a` + 1 missing three times, before it is sent again: it is marked already, or it is marked for fast retransmission,
+/// and the window is cut.
 //= rfc9260#section-7.2.4
 #[test]
 fn timed_out() {
@@ -140,8 +141,8 @@ fn timed_out() {
     }
 }
 
-/// ns-2's window is cut when any marked chunk is above the exit point: here `a`, found lost again, is below it, and `a` + 28, found lost
-/// by the same SACK, is above.
+/// ns-2's window is cut when any marked chunk is above the exit point: here `a`, found lost again, is below it, and `a`
+/// + 28, found lost by the same SACK, is above.
 //= rfc9260#section-7.2.4
 #[test]
 fn the_lowest_chunk_above_the_exit_point_cuts() {
@@ -159,8 +160,9 @@ fn the_lowest_chunk_above_the_exit_point_cuts() {
     assert_eq!(bench.end.statistics(bench.now, bench.id).fast_recoveries, 2);
 }
 
-/// T3-rtx marks 14 chunks and sends `a` again. SACKs that were under way acknowledge a + 5 to a + 7, so that the window is cut: with
-/// `once-per-window` up to a + 7, the highest TSN that is not marked. Then a + 9 and more are acknowledged: a + 8 is above that.
+/// T3-rtx marks 14 chunks and sends `a` again. SACKs that were under way acknowledge a + 5 to a + 7, so that the window
+/// is cut: with `once-per-window` up to a + 7, the highest TSN that is not marked. Then a + 9 and more are
+/// acknowledged: a + 8 is above that.
 //= rfc9260#section-7.2.4
 #[test]
 fn the_exit_point_is_the_highest_unmarked_chunk() {
@@ -179,7 +181,8 @@ fn the_exit_point_is_the_highest_unmarked_chunk() {
     }
 }
 
-/// Missing reports mark a + 1 to a + 10, and a + 1 leaves, before T3-rtx expires. Then a + 2 leaves for the one reason or the other.
+/// Missing reports mark a + 1 to a + 10, and a + 1 leaves, before T3-rtx expires. Then a + 2 leaves for the one reason
+/// or the other.
 //= rfc9260#section-6.3.3
 #[test]
 fn t3_marks() {
@@ -198,7 +201,8 @@ fn t3_marks() {
     }
 }
 
-/// Chunks a + 1 to a + 10 are marked, and a + 1 leaves. ns-2's module sends no others in answer to a SACK that is older than an earlier one.
+/// Chunks a + 1 to a + 10 are marked, and a + 1 leaves. ns-2's module sends no others in answer to a SACK that is older
+/// than an earlier one.
 //= rfc9260#section-7.2.4
 #[test]
 fn old_sacks_release_no_marked_chunk() {
@@ -233,8 +237,9 @@ fn recovery_ends_at_its_exit_point() {
     assert_eq!(bench.windows(), (5872, 5872));
 }
 
-/// A chunk fast-retransmitted and lost again: three more reports mark it again, or it waits for T3. By recovery, reports
-/// count that acknowledge what was sent after it was marked: TSN 7 is the highest then, and 8, 9 and 10 mark it.
+/// A chunk fast-retransmitted and lost again: three more reports mark it again, or it waits for T3. By recovery,
+/// reports count that acknowledge what was sent after it was marked: TSN 7 is the highest then, and 8, 9 and 10 mark
+/// it.
 //= rfc9260#section-7.2.4
 #[test]
 fn fast_retransmissions() {
@@ -249,8 +254,8 @@ fn fast_retransmissions() {
     }
 }
 
-/// Chunks of 1,468 bytes, the first is lost: of two, one report is all that comes; of three, the second report finds all
-/// but one acknowledged; of four there are three reports, as usual. With more data to send there will be reports.
+/// Chunks of 1,468 bytes, the first is lost: of two, one report is all that comes; of three, the second report finds
+/// all but one acknowledged; of four there are three reports, as usual. With more data to send there will be reports.
 //= rfc5827#section-2.1
 #[test]
 fn early_retransmit() {
@@ -355,8 +360,8 @@ fn t3_floor() {
     }
 }
 
-/// After T3 the window is one unit and ssthresh seven. Six chunks acknowledged one by one make them equal. The next one grows the window by one unit
-/// in slow start, and by nothing in congestion avoidance.
+/// After T3 the window is one unit and ssthresh seven. Six chunks acknowledged one by one make them equal. The next one
+/// grows the window by one unit in slow start, and by nothing in congestion avoidance.
 //= rfc9260#section-7.2.1
 #[test]
 fn at_threshold() {
@@ -416,9 +421,9 @@ fn srtt_over_a_loss(config: Config) -> Option<u128> {
     bench.view(0).srtt.map(|s| s.as_micros())
 }
 
-/// The RTT measurement under way when Fast Retransmit cuts the window: kept, or given up. `another` keeps it as well; it differs
-/// from `keep` only when new data leaves before the timed chunk is acknowledged, which does not happen here. `suspend` gives it up
-/// unless such data leaves.
+/// The RTT measurement under way when Fast Retransmit cuts the window: kept, or given up. `another` keeps it as well;
+/// it differs from `keep` only when new data leaves before the timed chunk is acknowledged, which does not happen here.
+/// `suspend` gives it up unless such data leaves.
 #[test]
 fn rtt_on_cut() {
     for (choice, micros) in
@@ -430,8 +435,8 @@ fn rtt_on_cut() {
     }
 }
 
-/// SRTT, in microseconds: TSN a + 14 is timed when a window is cut. With `another_leaves`, a + 15 leaves then and is timed too, before
-/// a + 14 is acknowledged at 80 ms and a + 15 at 160 ms. All else took no time.
+/// SRTT, in microseconds: TSN a + 14 is timed when a window is cut. With `another_leaves`, a + 15 leaves then and is
+/// timed too, before a + 14 is acknowledged at 80 ms and a + 15 at 160 ms. All else took no time.
 fn srtt_after_a_cut(choice: &str, another_leaves: bool) -> Option<u128> {
     let mut config = ruled("rtt_on_cut", choice);
     config.rules.choose("karn", "chunk").expect("a rule and its choice");
@@ -453,8 +458,8 @@ fn srtt_after_a_cut(choice: &str, another_leaves: bool) -> Option<u128> {
     bench.view(0).srtt.map(|srtt| srtt.as_micros())
 }
 
-/// `suspend`: a + 14 counts if a + 15 is being timed, an eighth of 80 ms; then a + 15 does not count. With `another` both count, and with
-/// `cancel` only a + 15.
+/// `suspend`: a + 14 counts if a + 15 is being timed, an eighth of 80 ms; then a + 15 does not count. With `another`
+/// both count, and with `cancel` only a + 15.
 //= rfc9260#section-6.3.1
 #[test]
 fn suspended_measurements() {
@@ -465,8 +470,8 @@ fn suspended_measurements() {
     }
 }
 
-/// a + 2 measures 40 ms, by a Gap Ack Block, and a + 3 is timed. The Gap Ack Block is taken back, and comes again at 80 ms: with `suspend`
-/// a + 2 measures 80 ms then.
+/// a + 2 measures 40 ms, by a Gap Ack Block, and a + 3 is timed. The Gap Ack Block is taken back, and comes again at 80
+/// ms: with `suspend` a + 2 measures 80 ms then.
 //= rfc9260#section-6.2.1
 #[test]
 fn a_measurement_counts_again_when_its_acknowledgement_does() {
@@ -495,8 +500,8 @@ fn karn() {
     }
 }
 
-/// Without Karn's rule a chunk that was sent at 0 s and, after T3-rtx, at 1.0 s on the other path, measures there the 50 ms
-/// to its SACK, an eighth of which moves the 0 ms of the heartbeat; with it nothing.
+/// Without Karn's rule a chunk that was sent at 0 s and, after T3-rtx, at 1.0 s on the other path, measures there the
+/// 50 ms to its SACK, an eighth of which moves the 0 ms of the heartbeat; with it nothing.
 //= rfc9260#section-6.3.1
 #[test]
 fn karn_off_measures_a_chunk_sent_again() {

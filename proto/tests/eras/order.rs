@@ -33,8 +33,8 @@ fn grown(settings: &[(&str, &str)]) -> (Bench, u32) {
     (bench, next)
 }
 
-/// Two chunks on a path of 100 ms, the first is lost. One SACK is no proof by number: T3-rtx comes a second after the second
-/// chunk, and RACK a round trip and a quarter after the first.
+/// Two chunks on a path of 100 ms, the first is lost. One SACK is no proof by number: T3-rtx comes a second after the
+/// second chunk, and RACK a round trip and a quarter after the first.
 //= rfc8985#section-6.2
 #[test]
 fn loss_detection() {
@@ -49,8 +49,8 @@ fn loss_detection() {
     }
 }
 
-/// Eight chunks, the first is lost: the third chunk beyond the hole proves it, without a timer. The retransmission is lost
-/// too: chunk 9, which leaves after it, tells when its SACK comes, and the window is cut again.
+/// Eight chunks, the first is lost: the third chunk beyond the hole proves it, without a timer. The retransmission is
+/// lost too: chunk 9, which leaves after it, tells when its SACK comes, and the window is cut again.
 //= rfc8985#section-6.2
 //= rfc8985#section-9.3
 #[test]
@@ -91,8 +91,8 @@ fn reordering_within_the_window_is_no_loss() {
     assert_eq!(bench.loads(), []);
 }
 
-/// Chunks of one path say nothing of another: retransmissions of the first path's losses are in flight on the second while
-/// the first goes on delivering.
+/// Chunks of one path say nothing of another: retransmissions of the first path's losses are in flight on the second
+/// while the first goes on delivering.
 #[test]
 fn each_path_has_its_own_order() {
     let mut config = with(&[RACK]);
@@ -113,9 +113,9 @@ fn each_path_has_its_own_order() {
     assert_eq!(bench.loads(), [], "725 ms: nothing has overtaken chunk 1 on its path");
 }
 
-/// A flight of four, the last lost, on a path of 100 ms: the probe leaves two round trips after the SACK of the third and
-/// 200 ms later, since the peer may delay a SACK of one packet; T3-rtx would expire a second after it. Without a measured
-/// round trip there is none.
+/// A flight of four, the last lost, on a path of 100 ms: the probe leaves two round trips after the SACK of the third
+/// and 200 ms later, since the peer may delay a SACK of one packet; T3-rtx would expire a second after it. Without a
+/// measured round trip there is none.
 //= rfc8985#section-7.2
 //= rfc8985#section-7.3
 #[test]
@@ -172,8 +172,8 @@ fn after_a_lost_probe_comes_t3() {
     assert_eq!(purposes, expected.map(|(at, why)| (begun + ms(at), Purpose::Data(why))));
 }
 
-/// The last chunk of three goes again as a probe. Without a duplicate one of the two was lost: the window is cut when what
-/// is sent later arrives. With a duplicate it is not.
+/// The last chunk of three goes again as a probe. Without a duplicate one of the two was lost: the window is cut when
+/// what is sent later arrives. With a duplicate it is not.
 //= rfc8985#section-7.4.2
 #[test]
 fn a_probe_that_repairs_a_loss_cuts_the_window() {
@@ -203,8 +203,8 @@ fn a_probe_that_repairs_a_loss_cuts_the_window() {
     }
 }
 
-/// Two chunks, sent 950 ms apart, when T3-rtx expires a second after the first: the second was sent less than a round trip
-/// ago and stays in flight, and a SACK of the first sends nothing again.
+/// Two chunks, sent 950 ms apart, when T3-rtx expires a second after the first: the second was sent less than a round
+/// trip ago and stays in flight, and a SACK of the first sends nothing again.
 //= rfc8985#section-6.3
 #[test]
 fn a_timeout_spares_chunks_sent_a_moment_ago() {

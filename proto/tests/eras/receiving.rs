@@ -58,8 +58,9 @@ fn window_updates() {
     }
 }
 
-/// TSN 2 comes again at 300 ms, and 4 at 350 ms. The duplicate is told of at once. It settles what is owed, so that 4 waits for
-/// SACK.Delay, which starts again; or it is the first of two packets, and 4 is the second. If TSN 4 does not come, SACK.Delay may go on.
+/// TSN 2 comes again at 300 ms, and 4 at 350 ms. The duplicate is told of at once. It settles what is owed, so that 4
+/// waits for SACK.Delay, which starts again; or it is the first of two packets, and 4 is the second. If TSN 4 does not
+/// come, SACK.Delay may go on.
 //= rfc9260#section-6.2
 #[test]
 fn duplicate_sack() {
@@ -85,8 +86,9 @@ fn duplicate_sack() {
     }
 }
 
-/// TSN 2 comes at 250 ms, 1 again at 300 ms, and 3 at 350 ms. As a duplicate of the first chunk, 1 does not count towards the delayed
-/// SACK, nor does it start SACK.Delay: 3 is the second packet; without 2 and 3 nothing more is owed.
+/// TSN 2 comes at 250 ms, 1 again at 300 ms, and 3 at 350 ms. As a duplicate of the first chunk, 1 does not count
+/// towards the delayed SACK, nor does it start SACK.Delay: 3 is the second packet; without 2 and 3 nothing more is
+/// owed.
 #[test]
 fn the_first_chunk_does_not_count_when_it_comes_again() {
     for (others, last) in [(true, Some(350)), (false, None)] {
@@ -104,8 +106,8 @@ fn the_first_chunk_does_not_count_when_it_comes_again() {
     }
 }
 
-/// DATA comes by the first path, and a HEARTBEAT by the second before SACK.Delay ends: the SACK follows the one or the other. The
-/// answer to the next DATA follows that DATA in any case.
+/// DATA comes by the first path, and a HEARTBEAT by the second before SACK.Delay ends: the SACK follows the one or the
+/// other. The answer to the next DATA follows that DATA in any case.
 //= rfc9260#section-6.4
 #[test]
 fn delayed_sack() {
@@ -124,8 +126,8 @@ fn delayed_sack() {
     }
 }
 
-/// TSN 1 and 2 come in one packet, which is told of at once. It settles what is owed, or counts as the first of two packets; also
-/// if it fills the gap below TSN 3, which is told of at once.
+/// TSN 1 and 2 come in one packet, which is told of at once. It settles what is owed, or counts as the first of two
+/// packets; also if it fills the gap below TSN 3, which is told of at once.
 //= rfc9260#section-5.1
 #[test]
 fn the_first_packet_may_count_towards_the_next_sack() {

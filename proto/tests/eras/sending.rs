@@ -138,8 +138,9 @@ fn burst_when_armed() {
     }
 }
 
-/// ns-2's burst is armed, and TSN `b` and `b + 1` are found lost by one SACK, which lets one packet go. The next SACK finds `b + 1`
-/// arrived: that packet counts in its burst too, so that three new packets follow. Without a limit there is room for seven.
+/// ns-2's burst is armed, and TSN `b` and `b + 1` are found lost by one SACK, which lets one packet go. The next SACK
+/// finds `b + 1` arrived: that packet counts in its burst too, so that three new packets follow. Without a limit there
+/// is room for seven.
 #[test]
 fn a_burst_goes_on_after_a_sack_that_leaves_chunks_marked() {
     for (scope, new) in [(Burst::WhenArmed, 3), (Burst::Off, 7)] {
@@ -163,7 +164,8 @@ fn a_burst_goes_on_after_a_sack_that_leaves_chunks_marked() {
     }
 }
 
-/// The same with 17 chunks that are found lost: one packet, then five and five, because each round of retransmissions counts from zero.
+/// The same with 17 chunks that are found lost: one packet, then five and five, because each round of retransmissions
+/// counts from zero.
 #[test]
 fn each_round_of_retransmissions_has_a_burst_of_its_own() {
     let mut config = era("ns2");
@@ -266,8 +268,8 @@ fn a_long_message_is_cut() {
     assert_eq!(sizes, [12 + 1468, 12 + 1468, 12 + 16 + 96]);
 }
 
-/// Two messages of 1,500 bytes, which make chunks of 1,468 and 64 bytes each: behind the rest of the first there is room
-/// for 1,404 bytes of the second, which must be cut anyway. A message that fits a packet is not cut for that.
+/// Two messages of 1,500 bytes, which make chunks of 1,468 and 64 bytes each: behind the rest of the first there is
+/// room for 1,404 bytes of the second, which must be cut anyway. A message that fits a packet is not cut for that.
 //= rfc9260#section-6.10
 #[test]
 fn fill_packets() {

@@ -157,8 +157,8 @@ fn t3_restarts_when_the_earliest_chunk_is_sent_again() {
     assert_eq!(bench.timeouts(), [(at_ms(1400), bench.view(0).id)]);
 }
 
-/// TSN 1 is fast-retransmitted at 400 ms. It is alone in flight, or 5 is too. T3 expires an RTO after that, or goes on from the
-/// beginning while 1 is alone.
+/// TSN 1 is fast-retransmitted at 400 ms. It is alone in flight, or 5 is too. T3 expires an RTO after that, or goes on
+/// from the beginning while 1 is alone.
 //= rfc9260#section-7.2.4
 #[test]
 fn t3_resent() {
@@ -180,8 +180,8 @@ fn t3_resent() {
     }
 }
 
-/// TSN 1, alone on the first path, is fast-retransmitted on the second at 400 ms, and a new chunk takes the first path. T3 of the first
-/// path starts with the new chunk, or has gone on.
+/// TSN 1, alone on the first path, is fast-retransmitted on the second at 400 ms, and a new chunk takes the first path.
+/// T3 of the first path starts with the new chunk, or has gone on.
 //= rfc9260#section-7.2.4
 #[test]
 fn t3_goes_on_without_chunks() {
@@ -275,9 +275,9 @@ fn retransmissions_after_a_timeout_are_counted() {
     assert_eq!((counts(&bench), bench.view(0).fast_retransmissions), ((6, 3), 0));
 }
 
-/// Era `ns2` counts marked chunks as in flight. T3-rtx of the second path has expired, and one of its three chunks went to the first path,
-/// which then takes no more. The next SACK tells of the first path only and has no gaps. T3-rtx of the second path runs again from then on,
-/// with twice the RTO.
+/// Era `ns2` counts marked chunks as in flight. T3-rtx of the second path has expired, and one of its three chunks went
+/// to the first path, which then takes no more. The next SACK tells of the first path only and has no gaps. T3-rtx of
+/// the second path runs again from then on, with twice the RTO.
 #[test]
 fn t3_runs_for_marked_chunks_from_the_next_sack_on() {
     let config = era("ns2").with(|parameters| parameters.heartbeat_interval = None);

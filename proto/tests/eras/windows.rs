@@ -269,8 +269,8 @@ fn a_path_idles_also_with_data_in_flight() {
     assert!(bench.timeouts().is_empty());
 }
 
-/// The window of 8808 is at the floor of 5872 after an RTO. A SACK at 1.2 s enlarges it again, and nothing is sent: after another
-/// RTO it is at the floor again.
+/// The window of 8808 is at the floor of 5872 after an RTO. A SACK at 1.2 s enlarges it again, and nothing is sent:
+/// after another RTO it is at the floor again.
 //= rfc9260#section-7.2.1
 #[test]
 fn an_idle_window_decays_again_after_late_acknowledgements() {

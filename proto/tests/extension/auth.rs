@@ -230,8 +230,8 @@ fn a_forged_forward_tsn() {
     }
 }
 
-/// A random number of another length ends the set-up; with a shared key, so does a peer that cannot authenticate, and so does one that could
-/// not authenticate changes of addresses which it offers.
+/// A random number of another length ends the set-up; with a shared key, so does a peer that cannot authenticate, and
+/// so does one that could not authenticate changes of addresses which it offers.
 //= rfc4895#section-6.1
 //= rfc5061#section-6
 #[test]

@@ -38,8 +38,8 @@ fn cumulative(bench: &mut Bench) -> Option<u32> {
     bench.sacks().last().map(|(_, sack)| sack.cumulative.0)
 }
 
-/// TSNs 1 and 2 were sent before the reset of stream 3, and 3 to 5 after it. Whatever their order of arrival is, no message of stream 3 from
-/// after the reset is taken for one from before it. Stream 4 does not wait.
+/// TSNs 1 and 2 were sent before the reset of stream 3, and 3 to 5 after it. Whatever their order of arrival is, no
+/// message of stream 3 from after the reset is taken for one from before it. Stream 4 does not wait.
 //= rfc6525#section-5.2.2
 #[test]
 fn data_behind_a_reset_waits_for_it() {
@@ -73,7 +73,8 @@ fn data_behind_a_reset_in_the_packet_that_lets_it_happen() {
     assert_eq!(read(&mut bench), [1, 2, 3]);
 }
 
-/// Data that waits occupies the buffer: it is bounded as any other data is, and the chunk that the reset waits for is still accepted.
+/// Data that waits occupies the buffer: it is bounded as any other data is, and the chunk that the reset waits for is
+/// still accepted.
 #[test]
 fn data_behind_a_reset_occupies_the_buffer() {
     let config = Config { receive_buffer: 3000, ..with(RECONFIGURATION) };
@@ -90,7 +91,8 @@ fn data_behind_a_reset_occupies_the_buffer() {
     assert_eq!(said(&mut bench).last(), Some(&response(1, Response::PERFORMED)));
 }
 
-/// A peer that answers "in progress" is asked again after 1, 2, 4 s and so on, each time counted from its answer; that is no error.
+/// A peer that answers "in progress" is asked again after 1, 2, 4 s and so on, each time counted from its answer; that
+/// is no error.
 //= rfc6525#section-5.1.1
 //= rfc6525#section-5.2.7
 #[test]
@@ -113,8 +115,8 @@ fn waiting_for_a_busy_peer() {
     assert_eq!((bench.view(0).errors, bench.view(0).rto.as_secs()), (0, 1));
 }
 
-/// The answer to a reset of TSNs is lost, and behind it come new data and a reset of its stream. That reset waits for the data, also when
-/// the answer has come.
+/// The answer to a reset of TSNs is lost, and behind it come new data and a reset of its stream. That reset waits for
+/// the data, also when the answer has come.
 //= rfc6525#section-5.2.2
 //= rfc6525#section-5.2.4
 #[test]

@@ -88,8 +88,8 @@ fn a_mark_is_told_until_it_is_heard() {
     assert_eq!(told(&mut bench), []);
 }
 
-/// ECNE cuts the window once for what was in flight; CWR answers the last of them, beside full packets in one of its own; an ECNE for
-/// what was never sent is nothing.
+/// ECNE cuts the window once for what was in flight; CWR answers the last of them, beside full packets in one of its
+/// own; an ECNE for what was never sent is nothing.
 //= rfc4960#appendix-A
 #[test]
 fn a_window_is_cut_once() {
@@ -116,8 +116,8 @@ fn answers(bench: &mut Bench) -> Vec<u32> {
     bench.take(|c| if let Chunk::Cwr(echo) = c { Some(echo.tsn.0) } else { None })
 }
 
-/// ECNE comes with every SACK until CWR is heard. It is answered once, beside data if that leaves room, and again only if what was
-/// sent after the answer is acknowledged and the ECNE is still there.
+/// ECNE comes with every SACK until CWR is heard. It is answered once, beside data if that leaves room, and again only
+/// if what was sent after the answer is acknowledged and the ECNE is still there.
 //= rfc4960#appendix-A
 #[test]
 fn an_echo_is_answered_once() {

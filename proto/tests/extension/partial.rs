@@ -98,8 +98,8 @@ fn forward_tsn_is_said_again() {
     assert!(bench.events.iter().any(|(_, e)| matches!(e, Event::Lost(_))));
 }
 
-/// A peer that answers FORWARD TSN, be it only the second one, is there: of its messages none is acknowledged, each is given up at its first
-/// timeout, and the errors of that round are forgotten.
+/// A peer that answers FORWARD TSN, be it only the second one, is there: of its messages none is acknowledged, each is
+/// given up at its first timeout, and the errors of that round are forgotten.
 //= rfc3758#section-3.5
 //= rfc9260#section-8.1
 //= rfc9260#section-8.2
@@ -122,8 +122,9 @@ fn an_answer_to_forward_tsn_ends_a_row_of_errors() {
     assert!(bench.events.iter().all(|(_, event)| !matches!(event, Event::Lost(_))));
 }
 
-/// 200 messages on as many streams are given up, of which a FORWARD TSN of 496 bytes names 122. The peer hears of the others when it knows of
-/// these, be it in less than the smoothed round-trip time, and not before. To know a part is an answer.
+/// 200 messages on as many streams are given up, of which a FORWARD TSN of 496 bytes names 122. The peer hears of the
+/// others when it knows of these, be it in less than the smoothed round-trip time, and not before. To know a part is an
+/// answer.
 //= rfc3758#section-3.5
 //= rfc9260#section-8.2
 #[test]
@@ -363,8 +364,8 @@ fn a_partial_delivery_ends() {
     assert_eq!(read(&mut bench).expect("the next").len(), 10);
 }
 
-/// FORWARD TSNs in floods, far ahead, for streams that do not exist: no state, no harm beyond the sender's own data. One for more than can
-/// be outstanding, by our window of 1 MiB, ends the association.
+/// FORWARD TSNs in floods, far ahead, for streams that do not exist: no state, no harm beyond the sender's own data.
+/// One for more than can be outstanding, by our window of 1 MiB, ends the association.
 #[test]
 fn hostile_forwards() {
     let mut bench = bench();

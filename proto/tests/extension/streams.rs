@@ -332,8 +332,8 @@ fn new_data_before_the_answer() {
     assert!(world.happened(0, &Event::TsnsReset(Outcome::Done)));
 }
 
-/// Both ends ask to begin anew at the same time. Each would begin where the other says, and is refused instead: nothing changes, and what
-/// was given meanwhile arrives.
+/// Both ends ask to begin anew at the same time. Each would begin where the other says, and is refused instead: nothing
+/// changes, and what was given meanwhile arrives.
 //= rfc6525#section-5.2.4
 //= rfc6525#section-4.4
 #[test]
@@ -494,8 +494,8 @@ fn two_ends_with_losses() {
     }
 }
 
-/// The peer ends the association while a request is under way, and does not grant it any more: its answer counts, and the message that
-/// waited for it leaves before the end.
+/// The peer ends the association while a request is under way, and does not grant it any more: its answer counts, and
+/// the message that waited for it leaves before the end.
 //= rfc6525#section-5.2.7
 //= rfc9260#section-9.2
 #[test]
@@ -529,7 +529,8 @@ fn a_request_is_answered_where_it_came_from() {
     assert_eq!(answer.expect("an answer").1.to, address(1, 1));
 }
 
-/// A request must fit a packet: of 1,468 bytes, 20 are its header, and each stream takes two. The user is told, and the peer denied.
+/// A request must fit a packet: of 1,468 bytes, 20 are its header, and each stream takes two. The user is told, and the
+/// peer denied.
 //= rfc6525#section-5.1.2
 //= rfc9260#section-6.10
 #[test]

@@ -67,9 +67,9 @@ fn they_are_used_if_both_ends_list_them() {
     }
 }
 
-/// The chunk is lost and sent again on the other path at 1.1 s: RTO there is 1 s, doubled to 2 s by the timeout of 2.1 s.
-/// The SACK echoes that transmission, 50 ms after it: it measures that path. Without an echo, or with another, nothing is
-/// measured (Karn).
+/// The chunk is lost and sent again on the other path at 1.1 s: RTO there is 1 s, doubled to 2 s by the timeout of 2.1
+/// s. The SACK echoes that transmission, 50 ms after it: it measures that path. Without an echo, or with another,
+/// nothing is measured (Karn).
 //= rfc9260#section-6.3.1
 #[test]
 fn a_chunk_sent_again_measures_its_last_transmission() {
@@ -105,8 +105,8 @@ fn a_lie_measures_nothing() {
 }
 
 /// Three chunks are only late: T3-rtx expires at 1.1 s, and the first is sent again. The SACK of 1.15 s
-/// echoes the first transmission, so nothing was lost: the window is as before, and the other two are not sent again. If
-/// it echoes the retransmission, or without the mechanism, the cut stays.
+/// echoes the first transmission, so nothing was lost: the window is as before, and the other two are not sent again.
+/// If it echoes the retransmission, or without the mechanism, the cut stays.
 //= rfc4015#section-3.2
 #[test]
 fn spurious_losses() {

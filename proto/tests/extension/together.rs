@@ -25,7 +25,8 @@ fn packets(world: &World, side: usize, of: impl Fn(&Chunk) -> bool) -> Vec<Packe
     sent.map(|left| left.packet.clone()).collect()
 }
 
-/// A message waits for the answer to a reset of its stream, and its lifetime ends meanwhile. It is given up when the answer comes.
+/// A message waits for the answer to a reset of its stream, and its lifetime ends meanwhile. It is given up when the
+/// answer comes.
 //= rfc3758#section-4.1
 //= rfc6525#section-5.1.2
 #[test]
@@ -49,8 +50,8 @@ fn a_lifetime_that_ends_while_a_reset_waits() {
     assert_eq!(world.take(1), [10]);
 }
 
-/// Both ends ask the other to reset a stream at the same time. Each would wait for the other; they are refused instead, and what was given
-/// meanwhile arrives.
+/// Both ends ask the other to reset a stream at the same time. Each would wait for the other; they are refused instead,
+/// and what was given meanwhile arrives.
 //= rfc6525#section-5.2.3
 #[test]
 fn both_ends_ask_for_a_reset_at_once() {
@@ -72,8 +73,8 @@ fn both_ends_ask_for_a_reset_at_once() {
     }
 }
 
-/// A request for more streams is lost, and the peer adds some of its own accord. That is no answer: the request is repeated, and later ones
-/// have the numbers that the peer expects.
+/// A request for more streams is lost, and the peer adds some of its own accord. That is no answer: the request is
+/// repeated, and later ones have the numbers that the peer expects.
 //= rfc6525#section-5.2.5
 //= rfc6525#section-5.1.1
 #[test]
@@ -131,8 +132,8 @@ fn late_chunks_after_a_reset_of_tsns() {
     assert_eq!((world.take(0), world.take(1)), (vec![10, 10, 10, 20], vec![10; 6]));
 }
 
-/// The answer to a reset of all TSNs is lost, and then messages are given up. FORWARD TSN brings the answer once more: without it the peer would
-/// pass over the gap behind which it takes no data, and take new messages for old ones.
+/// The answer to a reset of all TSNs is lost, and then messages are given up. FORWARD TSN brings the answer once more:
+/// without it the peer would pass over the gap behind which it takes no data, and take new messages for old ones.
 //= rfc6525#section-5.2.4
 //= rfc3758#section-3.5
 #[test]
@@ -160,8 +161,8 @@ fn forward_tsn_after_a_restart_that_the_peer_has_not_heard_of() {
     assert!(world.happened(0, &Event::TsnsReset(Outcome::Done)));
 }
 
-/// The only chunk in flight is on the path of an address that the peer deletes. It leaves on the other path, also in an era where only SACKs
-/// release data.
+/// The only chunk in flight is on the path of an address that the peer deletes. It leaves on the other path, also in an
+/// era where only SACKs release data.
 //= rfc5061#section-5.3
 #[test]
 fn the_last_chunk_in_flight_leaves_a_deleted_path() {

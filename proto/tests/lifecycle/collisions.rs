@@ -1,5 +1,5 @@
-//! Cookies that come back while their association exists, with another tag of the peer or from another of its addresses, and INITs while it
-//! ends (RFC 9260 §5.2.4, §9.2).
+//! Cookies that come back while their association exists, with another tag of the peer or from another of its
+//! addresses, and INITs while it ends (RFC 9260 §5.2.4, §9.2).
 
 use anabranch_proto::wire::chunk::{Bare, CookieEcho, Data, Init, OperationError, Shutdown};
 use anabranch_proto::wire::{Address, Cause, Chunk, Ecn, Packet, Param, Ports};
@@ -78,9 +78,9 @@ fn acknowledged(packets: &[Packet]) -> Vec<(u32, u32)> {
     packets.iter().filter_map(of).collect()
 }
 
-/// During set-up the peer begins with tag 7 and then anew with tag 9, perhaps because it has crashed. It comes up with its first cookie, and
-/// data flows. Then its second cookie comes: it stands for the peer that is there now, whose TSNs are others. The first cookie means
-/// nothing any more.
+/// During set-up the peer begins with tag 7 and then anew with tag 9, perhaps because it has crashed. It comes up with
+/// its first cookie, and data flows. Then its second cookie comes: it stands for the peer that is there now, whose TSNs
+/// are others. The first cookie means nothing any more.
 //= rfc9260#section-5.2.4
 #[test]
 fn a_peer_that_begins_twice_while_we_begin() {
@@ -105,8 +105,8 @@ fn a_peer_that_begins_twice_while_we_begin() {
     assert_eq!(hand.hear(from, tag, first), []);
 }
 
-/// The COOKIE ACK does not arrive, and a NAT maps the peer to another UDP port before each COOKIE ECHO. The cookie names the first port only.
-/// It is the cookie of the association all the same, which must not be aborted.
+/// The COOKIE ACK does not arrive, and a NAT maps the peer to another UDP port before each COOKIE ECHO. The cookie
+/// names the first port only. It is the cookie of the association all the same, which must not be aborted.
 //= rfc9260#section-5.2.4
 //= rfc6951#section-5.4
 #[test]
@@ -122,8 +122,9 @@ fn a_cookie_from_one_udp_port_after_another() {
     assert_eq!(hand.events.iter().filter(|event| **event == Event::Up).count(), 1);
 }
 
-/// The peer has forgotten an association whose end waits for its SHUTDOWN COMPLETE, and begins anew from its second address. SHUTDOWN ACK goes
-/// there, as often as it asks, and T2-shutdown goes on: whoever sends INITs, perhaps forged, keeps the association no longer than silence.
+/// The peer has forgotten an association whose end waits for its SHUTDOWN COMPLETE, and begins anew from its second
+/// address. SHUTDOWN ACK goes there, as often as it asks, and T2-shutdown goes on: whoever sends INITs, perhaps forged,
+/// keeps the association no longer than silence.
 //= rfc9260#section-9.2
 //= rfc9260#section-6.4
 #[test]
@@ -158,8 +159,8 @@ fn keyed() -> Config {
     config
 }
 
-/// Side 1 has answered the INIT of side 0, knows nothing of that, and begins, too, before the COOKIE ECHO comes. So its own COOKIE ECHO has
-/// keys from its INIT, and side 0 knows keys from its INIT ACK. The cookie tells which count.
+/// Side 1 has answered the INIT of side 0, knows nothing of that, and begins, too, before the COOKIE ECHO comes. So its
+/// own COOKIE ECHO has keys from its INIT, and side 0 knows keys from its INIT ACK. The cookie tells which count.
 //= rfc9260#section-5.2.4
 //= rfc4895#section-6.3
 #[test]
@@ -176,8 +177,9 @@ fn both_ends_begin_and_authenticate_their_cookies() {
     assert_eq!(world.take(1), [100]);
 }
 
-/// The INIT after a stale cookie has the tag of the first one, and the same random number: a peer that has begun as well may have the tag and the
-/// number from our INIT ACK. With another number the two would have different keys, and neither would hear the other's data.
+/// The INIT after a stale cookie has the tag of the first one, and the same random number: a peer that has begun as
+/// well may have the tag and the number from our INIT ACK. With another number the two would have different keys, and
+/// neither would hear the other's data.
 //= rfc9260#section-5.2.6
 //= rfc9260#section-5.2.1
 #[test]
@@ -199,8 +201,8 @@ fn the_init_after_a_stale_cookie_says_the_same() {
     assert_eq!((second.tag, second.tsn, said(second)), (first.tag, first.tsn, said(first)));
 }
 
-/// The peer deletes one of its two addresses. Then the INIT that began the association comes again, late. It adds the address anew, which a restart
-/// must not. But its tag is that of the association, so the peer must not be told.
+/// The peer deletes one of its two addresses. Then the INIT that began the association comes again, late. It adds the
+/// address anew, which a restart must not. But its tag is that of the association, so the peer must not be told.
 //= rfc5061#section-5.3
 //= rfc9260#section-5.2.2
 #[test]

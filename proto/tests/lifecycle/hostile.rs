@@ -35,8 +35,8 @@ fn packets_of_the_smallest_chunks() {
     assert!(spares.iter().all(|capacity| *capacity <= 128), "{spares:?}");
 }
 
-/// Fragments of one byte that never complete: a buffer of 10,000 bytes holds as many chunks as if each had 64 bytes, 156; and what
-/// fills the gap in front of them takes the place of the highest.
+/// Fragments of one byte that never complete: a buffer of 10,000 bytes holds as many chunks as if each had 64 bytes,
+/// 156; and what fills the gap in front of them takes the place of the highest.
 #[test]
 fn tiny_fragments() {
     let mut bench = Bench::new(Config { receive_buffer: 10_000, ..era("rfc9260") }, 1);

@@ -9,7 +9,8 @@ use crate::support::bench::{Bench, era};
 /// Chunks of one byte; with header and padding 20 bytes of flight each.
 const CHUNKS: u32 = 100_000;
 const SIZE: u64 = 20;
-/// Blocks of a SACK, and TSNs from the beginning of one to that of the next: the last lies within the 65,535 that a block can reach.
+/// Blocks of a SACK, and TSNs from the beginning of one to that of the next: the last lies within the 65,535 that a
+/// block can reach.
 const BLOCKS: u32 = 5000;
 const STEP: u32 = 13;
 
@@ -57,8 +58,9 @@ fn resent(bench: &mut Bench) -> Vec<u32> {
     bench.loads().into_iter().flat_map(|(_, _, tsns)| tsns).collect()
 }
 
-/// Each SACK makes every block longer by one TSN. After the first two no chunk has been reported missing three times; the third marks
-/// those below the highest TSN that it newly acknowledges, halves the window, and lets one packet of the lowest go. Then all is acknowledged.
+/// Each SACK makes every block longer by one TSN. After the first two no chunk has been reported missing three times;
+/// the third marks those below the highest TSN that it newly acknowledges, halves the window, and lets one packet of
+/// the lowest go. Then all is acknowledged.
 //= rfc9260#section-7.2.4
 #[test]
 fn blocks_over_a_hundred_thousand_chunks() {
@@ -82,7 +84,8 @@ fn blocks_over_a_hundred_thousand_chunks() {
     assert_eq!(resent(&mut bench), [acked + CHUNKS + 1]);
 }
 
-/// A peer that takes back what it acknowledged, and acknowledges it again, sixty times: whatever is in flight is counted once.
+/// A peer that takes back what it acknowledged, and acknowledges it again, sixty times: whatever is in flight is
+/// counted once.
 //= rfc9260#section-6.3.2
 #[test]
 fn a_peer_that_takes_blocks_back() {
@@ -100,7 +103,8 @@ fn a_peer_that_takes_blocks_back() {
     assert!(bench.take(|chunk| matches!(chunk, Chunk::Abort(_)).then_some(())).is_empty());
 }
 
-/// Of the messages of one stream, no more are outstanding than SSNs can tell apart: the next one would have the SSN of the lowest.
+/// Of the messages of one stream, no more are outstanding than SSNs can tell apart: the next one would have the SSN of
+/// the lowest.
 //= rfc9260#section-6.1
 #[test]
 fn ssns_do_not_meet() {

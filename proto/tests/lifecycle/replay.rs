@@ -94,7 +94,8 @@ fn a_session_that_was_aborted() {
     assert_eq!(replay(&mut world, &sent, secs(2.0)).0, 0);
 }
 
-/// The COOKIE ACK is lost three times: the same cookie comes again while its association lives, and is answered each time.
+/// The COOKIE ACK is lost three times: the same cookie comes again while its association lives, and is answered each
+/// time.
 //= rfc9260#section-5.2.4
 #[test]
 fn a_cookie_that_is_retransmitted() {

@@ -51,8 +51,8 @@ fn a_peer_restarts() {
     assert_eq!(ups, 1, "a restart is no second beginning");
 }
 
-/// The user of side 1 was refused for want of room, and has not read what was announced to it. The restart empties both buffers, and the user
-/// is told of the room, and of what arrives after it.
+/// The user of side 1 was refused for want of room, and has not read what was announced to it. The restart empties both
+/// buffers, and the user is told of the room, and of what arrives after it.
 //= rfc9260#section-5.2.4.1
 #[test]
 fn a_restart_makes_room_and_announces_what_comes_after_it() {
@@ -196,8 +196,8 @@ fn an_init_with_new_addresses_during_set_up() {
     assert!(world.happened(0, &Event::Up));
 }
 
-/// During set-up the peer sends INIT with tag 7, then with tag 9, and comes up with the cookie of the second. The first cookie, and
-/// whoever recorded it, cannot give it the old tag back; its own cookie is answered again.
+/// During set-up the peer sends INIT with tag 7, then with tag 9, and comes up with the cookie of the second. The first
+/// cookie, and whoever recorded it, cannot give it the old tag back; its own cookie is answered again.
 //= rfc9260#section-5.2.4
 #[test]
 fn an_older_cookie_does_not_bring_an_old_tag_back() {
@@ -314,7 +314,8 @@ fn a_restart_in_the_middle_of_the_end() {
     assert!(!world.happened(1, &Event::Restart));
 }
 
-/// Side 1 has sent SHUTDOWN when its peer comes back. The guard of that shutdown, which would abort it after 300 s, ends with it.
+/// Side 1 has sent SHUTDOWN when its peer comes back. The guard of that shutdown, which would abort it after 300 s,
+/// ends with it.
 //= rfc9260#section-5.2.4
 //= rfc9260#section-9.2
 #[test]
@@ -336,8 +337,8 @@ fn a_restart_ends_the_guard_of_a_shutdown() {
     assert_eq!(world.take(1), [10]);
 }
 
-/// Side 1 sends SACKs for its first path to the second, because a duplicate came on the first. Its peer comes back with one address, so
-/// that there is no second path any more.
+/// Side 1 sends SACKs for its first path to the second, because a duplicate came on the first. Its peer comes back with
+/// one address, so that there is no second path any more.
 //= rfc9260#section-5.2.4.1
 //= rfc9260#section-6.4
 #[test]

@@ -38,7 +38,8 @@ fn answer(chunk: Chunk) -> Option<Packet> {
     }
 }
 
-/// In UDP all SCTP ports are ours, and what asks for another is refused; directly on IP another stack may have the port.
+/// In UDP all SCTP ports are ours, and what asks for another is refused; directly on IP another stack may have the
+/// port.
 //= rfc9260#section-8.4
 #[test]
 fn another_port() {
@@ -290,7 +291,8 @@ fn heartbeats_are_answered() {
     assert_eq!(packet.chunks[..], [Chunk::HeartbeatAck(Heartbeat::new(info))]);
 }
 
-/// A cookie that is too old is answered by an ERROR, but not if an ABORT stands behind it: nothing in such a packet is answered.
+/// A cookie that is too old is answered by an ERROR, but not if an ABORT stands behind it: nothing in such a packet is
+/// answered.
 //= rfc9260#section-9.1
 //= rfc9260#section-5.1.5
 #[test]

@@ -76,7 +76,8 @@ fn an_unknown_chunk_that_fills_a_packet() {
     assert_eq!((packet.size(), &bytes[..4]), (1480, &[0xf0, 0, 5, 188][..]));
 }
 
-/// The reports and answers to one packet leave in one packet; what has no room in it is left out. The next packet is answered again.
+/// The reports and answers to one packet leave in one packet; what has no room in it is left out. The next packet is
+/// answered again.
 //= rfc9260#section-12.4
 #[test]
 fn one_packet_answers_a_packet() {
@@ -223,7 +224,8 @@ fn echo_of(params: Vec<Param>) -> (Packet, Reason) {
     }
 }
 
-/// A cookie is as large as the peer makes it, and an INIT ACK has what it has to say. IP may fragment what a packet of 1,500 bytes does not hold.
+/// A cookie is as large as the peer makes it, and an INIT ACK has what it has to say. IP may fragment what a packet of
+/// 1,500 bytes does not hold.
 //= rfc9260#section-3.3.3
 #[test]
 fn set_up_needs_large_packets() {

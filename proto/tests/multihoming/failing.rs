@@ -235,7 +235,8 @@ fn failing_paths() {
     }
 }
 
-/// T3-rtx makes path 0 potentially failed, and expires there again. A heartbeat precedes the first retransmission, or follows each.
+/// T3-rtx makes path 0 potentially failed, and expires there again. A heartbeat precedes the first retransmission, or
+/// follows each.
 //= rfc7829#section-3.2
 #[test]
 fn heartbeats_of_a_failing_path_may_follow_each_timeout() {
@@ -257,8 +258,9 @@ fn heartbeats_of_a_failing_path_may_follow_each_timeout() {
     }
 }
 
-/// T3-rtx of path 0 expires, and TSN 1 goes again there, with TSN 2 if both fit a packet. An acknowledgement clears the failure. In era `ns2`
-/// the Cumulative TSN Ack clears it only for a chunk that was sent once and is not marked; a Gap Ack Block if one of the two is true.
+/// T3-rtx of path 0 expires, and TSN 1 goes again there, with TSN 2 if both fit a packet. An acknowledgement clears the
+/// failure. In era `ns2` the Cumulative TSN Ack clears it only for a chunk that was sent once and is not marked; a Gap
+/// Ack Block if one of the two is true.
 //= rfc9260#section-8.2
 #[test]
 fn acknowledgements_that_clear_a_failing_path() {

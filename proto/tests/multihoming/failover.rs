@@ -114,8 +114,8 @@ fn a_short_outage_is_no_failure() {
 /// Both paths fail, and one message of 10 s is under way; no heartbeats.
 ///
 /// It goes back and forth, and each path doubles its RTO. Sent at 10 s, with RTO 1: 11 (to the alternate) and 12
-/// (back); with RTO 2: 14, 16; RTO 4: 20, 24; RTO 8: 32, 40; RTO 16: 56, 72; RTO 32: 104 s. That is the eleventh error in a
-/// row: more than Association.Max.Retrans = 10. The message comes back, sent.
+/// (back); with RTO 2: 14, 16; RTO 4: 20, 24; RTO 8: 32, 40; RTO 16: 56, 72; RTO 32: 104 s. That is the eleventh error
+/// in a row: more than Association.Max.Retrans = 10. The message comes back, sent.
 //= rfc9260#section-8.1
 //= rfc9260#section-6.3.3
 #[test]
@@ -271,8 +271,8 @@ fn error_clearing() {
     }
 }
 
-/// T3-rtx of the only path marks three chunks and sends the first one again. A SACK that was under way acknowledges the third: it was marked
-/// and not sent again. That of the first, sent again, is a sign of life in any case.
+/// T3-rtx of the only path marks three chunks and sends the first one again. A SACK that was under way acknowledges the
+/// third: it was marked and not sent again. That of the first, sent again, is a sign of life in any case.
 //= rfc9260#section-8.2
 #[test]
 fn acknowledgements_of_marked_chunks_may_clear_errors() {
@@ -317,8 +317,8 @@ fn a_short_rto_does_not_keep_a_dead_path_alive() {
     assert!(noticed.is_none_or(|(at, _)| at > limit + ms(2000)), "{noticed:?}");
 }
 
-/// Both paths are silent and become inactive with their first error. T3-rtx then repeats the chunk on the path that carried it last, or on
-/// the other one.
+/// Both paths are silent and become inactive with their first error. T3-rtx then repeats the chunk on the path that
+/// carried it last, or on the other one.
 //= rfc9260#section-8.2
 #[test]
 fn dormant() {

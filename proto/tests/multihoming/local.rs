@@ -147,8 +147,8 @@ fn tag_to(world: &World, side: usize) -> u32 {
     world.log.iter().rev().find(|left| left.side != side).expect("a packet").packet.tag
 }
 
-/// Set-up asks the first address; an ICMP error ends it there if it quotes our INIT, and the second is asked at once. When
-/// nothing listens there either, set-up is over, at the first moment still.
+/// Set-up asks the first address; an ICMP error ends it there if it quotes our INIT, and the second is asked at once.
+/// When nothing listens there either, set-up is over, at the first moment still.
 //= rfc9260#section-10
 //= rfc6951#section-5.5
 #[test]

@@ -113,8 +113,8 @@ fn a_black_hole() {
     assert!(data[..data.len() - 1].iter().all(|sent| !sent.2.oversize));
 }
 
-/// The path carries packets of 900 bytes, less than the search began with: chunks become as small as they can be, and the search goes
-/// on from there. 864 is half-way from 528 to 1200.
+/// The path carries packets of 900 bytes, less than the search began with: chunks become as small as they can be, and
+/// the search goes on from there. 864 is half-way from 528 to 1200.
 //= rfc8899#section-4.3
 //= rfc8899#section-5.2
 #[test]
@@ -154,8 +154,8 @@ fn too_big_bounds_the_search() {
     assert_eq!(probes(&mut bench).len(), 0);
 }
 
-/// A router says that a probe under way is too large. The search goes on below, and an answer to the probe changes nothing any more: 1300 is
-/// half-way from 1200 to 1401, rounded down to a multiple of four.
+/// A router says that a probe under way is too large. The search goes on below, and an answer to the probe changes
+/// nothing any more: 1300 is half-way from 1200 to 1401, rounded down to a multiple of four.
 //= rfc8899#section-4.6.2
 #[test]
 fn a_probe_that_a_router_finds_too_big() {
@@ -178,7 +178,8 @@ fn a_probe_that_a_router_finds_too_big() {
     assert!(!later.is_empty() && later.iter().all(|size| *size <= 1400), "{later:?}");
 }
 
-/// Two routers report in the wrong order. The smaller size holds, with a search or without, until the user sets another.
+/// Two routers report in the wrong order. The smaller size holds, with a search or without, until the user sets
+/// another.
 //= rfc8899#section-4.6.2
 #[test]
 fn a_report_never_makes_packets_larger() {
@@ -220,7 +221,8 @@ fn message(size: usize) -> Message {
     Message { payload: vec![0; size].into(), ..Message::default() }
 }
 
-/// A path on which nobody has answered yet carries no data, and limits no chunk. As soon as it is confirmed, it does, until its MTU is found.
+/// A path on which nobody has answered yet carries no data, and limits no chunk. As soon as it is confirmed, it does,
+/// until its MTU is found.
 //= rfc9260#section-7.3
 #[test]
 fn an_unconfirmed_path_limits_no_chunk() {
@@ -252,7 +254,8 @@ fn a_fixed_size_is_not_searched() {
     assert_eq!((bench.view(0).pmdcs, bench.view(1).pmdcs), (1000 - 32, 1468));
 }
 
-/// The size that the user has fixed for a path is at most that of the association, also if that shrinks, and holds again when it grows.
+/// The size that the user has fixed for a path is at most that of the association, also if that shrinks, and holds
+/// again when it grows.
 #[test]
 fn a_fixed_size_is_bounded_by_the_associations() {
     let mut bench = Bench::new(era("rfc9260"), 2);

@@ -39,9 +39,10 @@ fn confirmation() {
     }
 }
 
-/// `AllPathsFirst` without periodic heartbeats. Where the alternate never answers (or its first six heartbeats, at 0.2 s and after
-/// RTOs of 1, 2, 4, 8 and 16 s, are lost), data leaves when it counts as failed: after Path.Max.Retrans + 1 errors, the
-/// last at 0.2 + 63 s. Where heartbeats of all paths are lost until 70 s, the peer is asked until it answers.
+/// `AllPathsFirst` without periodic heartbeats. Where the alternate never answers (or its first six heartbeats, at 0.2
+/// s and after RTOs of 1, 2, 4, 8 and 16 s, are lost), data leaves when it counts as failed: after Path.Max.Retrans + 1
+/// errors, the last at 0.2 + 63 s. Where heartbeats of all paths are lost until 70 s, the peer is asked until it
+/// answers.
 #[test]
 fn confirmation_without_heartbeats() {
     let mut config = era("rfc9260").with(|parameters| {
@@ -138,8 +139,8 @@ fn verification_goes_on_more_slowly() {
     assert_eq!(asked, [0, 1, 3, 7, 53].map(|s| at_ms(1000 * s)));
 }
 
-/// `verification`: the alternate is asked at 0, 1 and 3 s, and again at 7 s. After two failures, at 3 s, the local address
-/// is another one, or still the same.
+/// `verification`: the alternate is asked at 0, 1 and 3 s, and again at 7 s. After two failures, at 3 s, the local
+/// address is another one, or still the same.
 #[test]
 fn verification() {
     for (choice, local) in [(Verification::NextLocal, 0), (Verification::SameLocal, 1)] {
@@ -161,8 +162,8 @@ fn asked(bench: &mut Bench, path: u16) -> Vec<u64> {
     on.map(|heartbeat| heartbeat.0.as_nanos() / 1_000_000).collect()
 }
 
-/// `lost_heartbeat`: the alternate is asked at 31 s, and RTO is 1 s. Not answered it is asked again at 32 s, 34 s and so
-/// on, or HB.interval and an RTO of 2 s after 31 s. The primary is inactive after one timeout, at 1.1 s.
+/// `lost_heartbeat`: the alternate is asked at 31 s, and RTO is 1 s. Not answered it is asked again at 32 s, 34 s and
+/// so on, or HB.interval and an RTO of 2 s after 31 s. The primary is inactive after one timeout, at 1.1 s.
 //= rfc9260#section-8.3
 #[test]
 fn lost_heartbeat() {
@@ -213,8 +214,8 @@ fn heartbeat_after_timeout() {
     }
 }
 
-/// The heartbeat follows the packet that T3-rtx releases, also on the same path. When T3-rtx expires again together with the time for the
-/// answer, the path's silence is one error, and the next heartbeat replaces the first.
+/// The heartbeat follows the packet that T3-rtx releases, also on the same path. When T3-rtx expires again together
+/// with the time for the answer, the path's silence is one error, and the next heartbeat replaces the first.
 //= rfc9260#section-8.3
 #[test]
 fn the_heartbeat_follows_the_retransmission() {
@@ -232,8 +233,8 @@ fn the_heartbeat_follows_the_retransmission() {
     assert_eq!(asked(&mut bench, 0), [1100, 3100]);
 }
 
-/// `next_heartbeat`: the alternate is asked at 31 s, when RTO is 1 s, and does not answer, which doubles it. The next heartbeat is due
-/// HB.interval and an RTO after that: the RTO of the loss, or that of the sending.
+/// `next_heartbeat`: the alternate is asked at 31 s, when RTO is 1 s, and does not answer, which doubles it. The next
+/// heartbeat is due HB.interval and an RTO after that: the RTO of the loss, or that of the sending.
 //= rfc9260#section-8.3
 #[test]
 fn next_heartbeat() {

@@ -90,8 +90,8 @@ fn by_link(side: usize) -> Vec<(Address, Address)> {
     (0..2).map(|path| (address(path, side), address(path, 1 - side))).collect()
 }
 
-/// The listener answers everything from its second address, as a stack does that leaves the choice to its routes. Each end
-/// has one path on each link all the same: what fails with one link must not take both paths along.
+/// The listener answers everything from its second address, as a stack does that leaves the choice to its routes. Each
+/// end has one path on each link all the same: what fails with one link must not take both paths along.
 //= rfc9260#section-5.1
 #[test]
 fn a_peer_that_answers_from_its_other_address_has_a_path_on_each_link() {
@@ -110,8 +110,9 @@ fn a_peer_that_answers_from_its_other_address_has_a_path_on_each_link() {
     }
 }
 
-/// The initiator sends everything from its second address to the listener's first. That pair is the first that the listener
-/// knows; it is away from the link of the initiator's address, and moves there as soon as a heartbeat is answered.
+/// The initiator sends everything from its second address to the listener's first. That pair is the first that the
+/// listener knows; it is away from the link of the initiator's address, and moves there as soon as a heartbeat is
+/// answered.
 #[test]
 fn a_path_that_is_away_from_its_link_returns_to_it() {
     let way: Way = |side, packet| {
@@ -127,9 +128,9 @@ fn a_path_that_is_away_from_its_link_returns_to_it() {
     assert_eq!(pairs, by_link(1));
 }
 
-/// Side 1 sends all from its second address, whose link is cut: what it sends arrives by the first link, and SACKs to where it
-/// comes from do not. A message of 10 s times out at 11 s, goes in vain by the other path, and comes a second time at 12 s: its
-/// SACK takes the first link.
+/// Side 1 sends all from its second address, whose link is cut: what it sends arrives by the first link, and SACKs to
+/// where it comes from do not. A message of 10 s times out at 11 s, goes in vain by the other path, and comes a second
+/// time at 12 s: its SACK takes the first link.
 //= rfc9260#section-6.4
 #[test]
 fn a_duplicate_lets_sacks_take_another_path() {
@@ -167,8 +168,9 @@ fn dead(_: usize, packet: &mut Packet) -> bool {
     packet.from != address(0, 0) && packet.to != address(0, 0)
 }
 
-/// The first link is cut at 10 s, after a message and before its SACK. The message times out at 11 s and comes a second time on the other path:
-/// the SACK that was lost went by the first link, so the new one goes to the source of the packet that it answers.
+/// The first link is cut at 10 s, after a message and before its SACK. The message times out at 11 s and comes a second
+/// time on the other path: the SACK that was lost went by the first link, so the new one goes to the source of the
+/// packet that it answers.
 //= rfc9260#section-6.4
 #[test]
 fn a_duplicate_after_a_failover_is_answered_on_the_path_of_its_packet() {
@@ -187,9 +189,9 @@ fn a_duplicate_after_a_failover_is_answered_on_the_path_of_its_packet() {
     }
 }
 
-/// The first address of side 0 hears nothing from 10 s on, but what it sends arrives. A message times out, and comes a second time on the
-/// other path, where it is answered: the SACKs for the next messages, which come on the first path, are lost no more. When the first
-/// path works again, a heartbeat is answered, and its SACKs return.
+/// The first address of side 0 hears nothing from 10 s on, but what it sends arrives. A message times out, and comes a
+/// second time on the other path, where it is answered: the SACKs for the next messages, which come on the first path,
+/// are lost no more. When the first path works again, a heartbeat is answered, and its SACKs return.
 //= rfc9260#section-6.4
 #[test]
 fn sacks_avoid_a_path_that_works_one_way() {
@@ -217,9 +219,9 @@ fn sacks_avoid_a_path_that_works_one_way() {
     }
 }
 
-/// One peer address, two local ones, and the first is cut off silently at 10 s. Path.Max.Retrans = 2: a message of 10 s times
-/// out at 11, 13 and 17 s. Inactive then, the path is asked from the second address, moves there, and delivers at once. When
-/// the first works again, the next heartbeat from there is answered, and the path returns to its link.
+/// One peer address, two local ones, and the first is cut off silently at 10 s. Path.Max.Retrans = 2: a message of 10 s
+/// times out at 11, 13 and 17 s. Inactive then, the path is asked from the second address, moves there, and delivers at
+/// once. When the first works again, the next heartbeat from there is answered, and the path returns to its link.
 //= rfc9260#section-8.2
 //= rfc9260#section-7.2.5.2
 #[test]
@@ -250,8 +252,8 @@ fn a_path_that_fails_goes_from_another_local_address() {
     }
 }
 
-/// A path that leaves an address whose socket is full does not wait for that socket; one that comes to be while a socket is
-/// full does.
+/// A path that leaves an address whose socket is full does not wait for that socket; one that comes to be while a
+/// socket is full does.
 #[test]
 fn a_full_socket_holds_only_the_paths_that_use_it() {
     let mut hosts = Hosts::new(&Config { rehome: true, ..era("rfc9260") }, |_, _| true);

@@ -1,11 +1,11 @@
-//! A storm between two honest endpoints: packets are lost, doubled, delayed, replayed and broken, come from another address of the
-//! peer, and, where it is hostile, are mutated and spliced under a checksum that is right.
+//! A storm between two honest endpoints: packets are lost, doubled, delayed, replayed and broken, come from another
+//! address of the peer, and, where it is hostile, are mutated and spliced under a checksum that is right.
 //!
-//! In a fair storm every message arrives once, whole and in order, and both ends close, at the latest 100 RTO.Max after the last
-//! disturbance. In a hostile one, whose sender knows the tags, nothing panics and every drain ends.
+//! In a fair storm every message arrives once, whole and in order, and both ends close, at the latest 100 RTO.Max after
+//! the last disturbance. In a hostile one, whose sender knows the tags, nothing panics and every drain ends.
 //!
-//! `ANABRANCH_STORM=PACKETS` (default 30,000) is how many packets leave in each kind, from seed `ANABRANCH_FIRST` on. `make storm` runs for
-//! longer. A failure names its seed: put it into `KEPT`.
+//! `ANABRANCH_STORM=PACKETS` (default 30,000) is how many packets leave in each kind, from seed `ANABRANCH_FIRST` on.
+//! `make storm` runs for longer. A failure names its seed: put it into `KEPT`.
 
 mod config;
 mod mutate;

@@ -172,7 +172,8 @@ impl Storm {
         }
     }
 
-    /// What a user does: sends; where the storm is hostile, asks for this and that; and shuts down when all has arrived.
+    /// What a user does: sends; where the storm is hostile, asks for this and that; and shuts down when all has
+    /// arrived.
     fn act(&mut self, side: usize) {
         let finished = self
             .users

@@ -202,7 +202,8 @@ fn numbers_are_translated_across_the_wrap() {
     }
 }
 
-/// A time cannot lie before that of the event above it, whether this was stated or is that of a packet. The tolerance counts.
+/// A time cannot lie before that of the event above it, whether this was stated or is that of a packet. The tolerance
+/// counts.
 #[test]
 fn times_do_not_go_back() {
     let back = |rest: &str| match verdict(&up(rest)) {

@@ -43,7 +43,8 @@ const PARAMETERS: [(&str, &[&str], &str); 11] = [
     ("cmt", &["true"], "Concurrent multipath transfer: new data on all paths."),
 ];
 
-/// Every candidate but the present values: rules first, then mechanisms, then parameters, then whole eras. `settings` are those of `config`.
+/// Every candidate but the present values: rules first, then mechanisms, then parameters, then whole eras. `settings`
+/// are those of `config`.
 pub(super) fn candidates(config: &Config, settings: &[String]) -> Vec<Candidate> {
     let mut all = Vec::new();
     for (key, values) in Rules::CHOICES {

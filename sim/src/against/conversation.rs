@@ -84,10 +84,11 @@ pub struct Conversation {
     pub packets: usize,
     /// Whether the capture has more packets than are compared.
     pub cut: bool,
-    /// The number of packets of the capture that may belong to an association of SCTP and cannot be read: malformed ones, fragments of IP, and those of
-    /// which the capture lacks too much.
+    /// The number of packets of the capture that may belong to an association of SCTP and cannot be read: malformed
+    /// ones, fragments of IP, and those of which the capture lacks too much.
     pub unread: usize,
-    /// Whether the capture shows packets of the handshake twice: it was made at several places, or on several interfaces.
+    /// Whether the capture shows packets of the handshake twice: it was made at several places, or on several
+    /// interfaces.
     pub doubled: bool,
     /// How soon the end that is played answers at the soonest: if not at once, the capture was made elsewhere.
     pub answers_after: Option<Duration>,
@@ -145,8 +146,8 @@ impl Offer<'_> {
 }
 
 impl Conversation {
-    /// Reads the first association of a capture that has a handshake, as its initiator met it; or as the end with the address `played`
-    /// met it. SCTP is expected on IP and on the UDP ports `udp`.
+    /// Reads the first association of a capture that has a handshake, as its initiator met it; or as the end with the
+    /// address `played` met it. SCTP is expected on IP and on the UDP ports `udp`.
     pub fn read(
         capture: impl Iterator<Item = Result<CapturedPacket, ReadError>>,
         udp: &[u16],
@@ -270,8 +271,8 @@ impl Conversation {
     }
 }
 
-/// The first handshake, of the end with the address `played` if there is one: the INIT and the INIT ACK whose cookie was
-/// echoed.
+/// The first handshake, of the end with the address `played` if there is one: the INIT and the INIT ACK whose cookie
+/// was echoed.
 fn handshake(
     packets: &[SctpPacket],
     played: Option<IpAddr>,
@@ -341,16 +342,17 @@ fn extensions(init: &Init) -> Extensions {
     }
 }
 
-/// The interfaces of the end whose packets are `ours`, if the capture says where packets go out. A capture of a simulation has
-/// many interfaces; on those of the sender, a packet has passed no router yet.
+/// The interfaces of the end whose packets are `ours`, if the capture says where packets go out. A capture of a
+/// simulation has many interfaces; on those of the sender, a packet has passed no router yet.
 fn interfaces(packets: &[SctpPacket], ours: impl Fn(&Packet) -> bool) -> BTreeSet<String> {
     let leaving = || packets.iter().filter(|one| one.inbound == Some(false) && ours(&one.packet));
     let most = leaving().map(|one| one.hops_left).max();
     leaving().filter(|one| Some(one.hops_left) == most).filter_map(|one| one.interface.clone()).collect()
 }
 
-/// The addresses with the usual lengths of their networks. If several are in one network, only the routes of the captured host tell from which one it
-/// sends; then the position of an address says to which one of the peer's it belongs.
+/// The addresses with the usual lengths of their networks. If several are in one network, only the routes of the
+/// captured host tell from which one it sends; then the position of an address says to which one of the peer's it
+/// belongs.
 fn local(addresses: &[Address]) -> Vec<LocalAddress> {
     let network = |address: &Address| match address.ip {
         IpAddr::V4(ip) => (true, u64::from(ip.to_bits() >> 8)),

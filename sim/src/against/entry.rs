@@ -43,7 +43,8 @@ pub(super) struct Entry {
     pub(super) number: Option<u64>,
     /// Why our endpoint sent it.
     pub(super) reason: Option<Reason>,
-    /// Whether its link dropped it at once: it is captured before packets that were sent earlier and waited in the queue.
+    /// Whether its link dropped it at once: it is captured before packets that were sent earlier and waited in the
+    /// queue.
     pub(super) refused: bool,
     pub(super) what: What,
 }
@@ -56,8 +57,8 @@ pub(super) enum What {
     Control(u8),
 }
 
-/// Appends what a packet tells. HEARTBEATs leave at random times and are not compared; nor are chunks that the replay does
-/// not cause (RE-CONFIG, ASCONF, FORWARD TSN).
+/// Appends what a packet tells. HEARTBEATs leave at random times and are not compared; nor are chunks that the replay
+/// does not cause (RE-CONFIG, ASCONF, FORWARD TSN).
 pub(super) fn entries(
     at: Time,
     number: Option<u64>,

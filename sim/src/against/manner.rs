@@ -89,8 +89,8 @@ impl Manner {
         Manner { user, queues: false, named: false, giving_up: GivingUp::Transmissions, seed: 0 }
     }
 
-    /// The other manners: those that assume least first. `queues`: whether the capture shows that an interface is slow; `addresses`:
-    /// whether the peer has several; `gives_up`: whether the captured end gave up messages.
+    /// The other manners: those that assume least first. `queues`: whether the capture shows that an interface is slow;
+    /// `addresses`: whether the peer has several; `gives_up`: whether the captured end gave up messages.
     pub(super) fn others(self, queues: bool, addresses: bool, gives_up: bool) -> Vec<Manner> {
         let users: &[User] = match self.user {
             User::AtOnce => &[User::AtOnce],

@@ -13,7 +13,8 @@ use super::messages::Sent;
 use super::queue::Rate;
 use crate::capture::SctpPacket;
 
-/// Data that leaves so soon after a packet has arrived had waited for that packet, if it also leaves soon after the data before it.
+/// Data that leaves so soon after a packet has arrived had waited for that packet, if it also leaves soon after the
+/// data before it.
 pub(super) const PROMPT: Duration = Duration::from_millis(1);
 /// So soon an endpoint sends the next packet, if it can.
 const NEXT: Duration = Duration::from_micros(300);

@@ -1,8 +1,9 @@
-//! One end of a captured association against our endpoint: where do the answers differ, and which rule makes the difference?
+//! One end of a captured association against our endpoint: where do the answers differ, and which rule makes the
+//! difference?
 //!
-//! The packets of the other end arrive at our endpoint at their times in the capture, in virtual time, and our user does
-//! what the captured user did. Our endpoint has the TSNs, streams and addresses of the captured end; tags, cookies and
-//! contents of HEARTBEATs are translated. What it sends is compared with what the captured end sent.
+//! The packets of the other end arrive at our endpoint at their times in the capture, in virtual time, and our user
+//! does what the captured user did. Our endpoint has the TSNs, streams and addresses of the captured end; tags, cookies
+//! and contents of HEARTBEATs are translated. What it sends is compared with what the captured end sent.
 //!
 //! A difference is explained by experiment: the replay is repeated with another choice of one rule, mechanism or
 //! parameter. A choice with which the difference disappears explains it. It is then kept, and the comparison goes on to
@@ -81,7 +82,8 @@ pub struct Difference {
     pub ours: Option<Sent>,
     /// The section that rules it.
     pub section: String,
-    /// What the capture does not tell, and what may therefore be the whole difference. Then a choice explains it only if nothing else differs with it.
+    /// What the capture does not tell, and what may therefore be the whole difference. Then a choice explains it only
+    /// if nothing else differs with it.
     pub doubt: Option<Doubt>,
     /// The choices with which the difference disappears, the most far-reaching first; the first is kept for what
     /// follows. None: no single choice explains it, and nothing further is compared on this subject.
@@ -241,7 +243,8 @@ impl Trial<'_> {
         }
     }
 
-    /// What else may be assumed so that the difference at `at` disappears, and the time of the next one: what reaches furthest.
+    /// What else may be assumed so that the difference at `at` disappears, and the time of the next one: what reaches
+    /// furthest.
     fn other_manner(&self, at: Time) -> Option<(Manner, Until)> {
         let known = self.conversation;
         let gives_up = self.gives_up(known.end);
@@ -328,10 +331,10 @@ fn first_on<'a>(
     }
 }
 
-/// The place in `recorded` of what the captured end sent where our endpoint sent `own`. Data is compared in the order of each
-/// path: a capture shows a packet when it leaves the host, so one that waited for its interface stands behind a later one of
-/// another path, and behind a later one of its own path that the link dropped when it was offered. Everything else is compared in the order of
-/// sending.
+/// The place in `recorded` of what the captured end sent where our endpoint sent `own`. Data is compared in the order
+/// of each path: a capture shows a packet when it leaves the host, so one that waited for its interface stands behind a
+/// later one of another path, and behind a later one of its own path that the link dropped when it was offered.
+/// Everything else is compared in the order of sending.
 fn counterpart(own: &Entry, recorded: &VecDeque<&Entry>, within: Duration) -> Option<usize> {
     let until = recorded.front()?.at + within;
     let first = |refused| {

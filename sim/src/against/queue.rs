@@ -1,5 +1,6 @@
-//! The queue of an interface at the captured end. A capture shows a packet when it leaves the host. If the interface is slow, packets
-//! leave one after the other at its rate, and a packet was sent by the endpoint before it leaves. The rate can be seen in the capture.
+//! The queue of an interface at the captured end. A capture shows a packet when it leaves the host. If the interface is
+//! slow, packets leave one after the other at its rate, and a packet was sent by the endpoint before it leaves. The
+//! rate can be seen in the capture.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -69,7 +70,8 @@ impl Departures {
         }
     }
 
-    /// The rate at which most of the packets left that followed each other closely; `None` if there is none, or if the interface is fast.
+    /// The rate at which most of the packets left that followed each other closely; `None` if there is none, or if the
+    /// interface is fast.
     pub(super) fn rate(mut self) -> Option<Rate> {
         self.steps.sort_by(|a, b| b.by(*a).cmp(&a.by(*b)));
         let may_be_faster = (self.steps.len() / FASTER).checked_sub(self.at_once)?;

@@ -207,8 +207,8 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// The peer's packet with our tag, our cookie, our timestamps and the content of our HEARTBEAT in the place of those in the capture. `None` if
-    /// it answers only a HEARTBEAT that we have not sent.
+    /// The peer's packet with our tag, our cookie, our timestamps and the content of our HEARTBEAT in the place of
+    /// those in the capture. `None` if it answers only a HEARTBEAT that we have not sent.
     fn translated(&self, packet: &Packet) -> Option<Box<Packet>> {
         let mut packet = Box::new(packet.clone());
         if packet.tag == self.conversation.tag {

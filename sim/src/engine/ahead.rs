@@ -14,7 +14,8 @@ use crate::transport::{Agent, Frame};
 
 /// How far packets may run ahead, and on which links.
 pub(super) struct Ahead {
-    /// By entry of the table of routes: the next link of the route, if all its packets come from the link here; or `NONE`.
+    /// By entry of the table of routes: the next link of the route, if all its packets come from the link here; or
+    /// `NONE`.
     onward: Vec<u32>,
     /// No packet runs ahead of this time.
     pub(super) until: Time,

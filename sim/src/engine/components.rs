@@ -1,9 +1,11 @@
-//! Components: entities that never affect each other, such as the chains of radios that do not hear each other and the flows along
-//! them. Their events need no common order, so in each round the agenda hands out those of one component, then those of the next.
+//! Components: entities that never affect each other, such as the chains of radios that do not hear each other and the
+//! flows along them. Their events need no common order, so in each round the agenda hands out those of one component,
+//! then those of the next.
 //!
-//! The results stay the same. Random streams, queues and counters belong to a link, a station or an agent, and within a component the
-//! order of events is as before. A round ends before all components must be at the same time: at a change, at a pause and at
-//! the end of the run. There are no rounds if an observer looks, or if the run may end with a flow.
+//! The results stay the same. Random streams, queues and counters belong to a link, a station or an agent, and within a
+//! component the order of events is as before. A round ends before all components must be at the same time: at a
+//! change, at a pause and at the end of the run. There are no rounds if an observer looks, or if the run may end with a
+//! flow.
 
 use anabranch_proto::Time;
 
@@ -13,8 +15,8 @@ use crate::medium::Medium;
 use crate::transport::Agent;
 
 impl<A: Agent, M: Medium> Engine<'_, A, M> {
-    /// By entity: the number of its component, which is the number of its first entity. Empty if all agents are in one, or if events
-    /// need one order.
+    /// By entity: the number of its component, which is the number of its first entity. Empty if all agents are in one,
+    /// or if events need one order.
     pub(super) fn components(&self) -> Vec<u32> {
         if self.unfinished > 0 || self.observed.is_some() || self.extra_polls {
             return Vec::new();
@@ -46,7 +48,8 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
         self.latest = self.latest.max(self.now);
     }
 
-    /// All components have come to the end of a round. The next one ends before the next change, pause or the end of the run.
+    /// All components have come to the end of a round. The next one ends before the next change, pause or the end of
+    /// the run.
     #[cold]
     pub(super) fn begin_round(&mut self) {
         self.latest = self.latest.max(self.now);

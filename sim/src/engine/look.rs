@@ -1,5 +1,5 @@
-//! When somebody looks at what happens in a run. The code that every packet runs is compiled for each of these cases, because hardly any run
-//! is looked at.
+//! When somebody looks at what happens in a run. The code that every packet runs is compiled for each of these cases,
+//! because hardly any run is looked at.
 
 /// Nobody looks at single events.
 pub(super) const NEVER: u8 = 0;

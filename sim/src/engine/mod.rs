@@ -1,15 +1,16 @@
 //! The engine. It executes event after event until none is left or the run ends.
 //!
-//! Entities are numbered: link directions, then agents, then the list of changes, then the list of pauses, then the parts of channels.
-//! Each has one entry in the agenda; the entry of a part is its next event.
+//! Entities are numbered: link directions, then agents, then the list of changes, then the list of pauses, then the
+//! parts of channels. Each has one entry in the agenda; the entry of a part is its next event.
 //!
-//! On links, a packet costs one event per hop, its arrival. It costs one more before a link with CoDel, and one more on a link that may
-//! reorder packets. Other departures need no event: before an arrival is handled, every packet whose departure is due has left its queue.
-//! If all packets of the next link come from this one, a packet runs ahead to that link without an event, unless an observer needs to see
-//! it there in order (`ahead.rs`).
+//! On links, a packet costs one event per hop, its arrival. It costs one more before a link with CoDel, and one more on
+//! a link that may reorder packets. Other departures need no event: before an arrival is handled, every packet whose
+//! departure is due has left its queue. If all packets of the next link come from this one, a packet runs ahead to that
+//! link without an event, unless an observer needs to see it there in order (`ahead.rs`).
 //!
-//! Ties are broken by turns: CoDel's decisions come first, then pauses, then changes, then agents that wait, then the packet that entered
-//! its link first. Entities that never affect each other need no common order, and take turns (`components.rs`).
+//! Ties are broken by turns: CoDel's decisions come first, then pauses, then changes, then agents that wait, then the
+//! packet that entered its link first. Entities that never affect each other need no common order, and take turns
+//! (`components.rs`).
 
 pub(crate) mod agenda;
 mod ahead;
@@ -56,8 +57,8 @@ pub(crate) const ARRIVED: u32 = 1 << 31;
 pub(crate) const NO_ROUTE: u32 = u32::MAX;
 /// The number of events between two calls of the function that watches the run.
 const GLANCE: u64 = 1 << 16;
-/// The order at equal times: CoDel's decisions, which have the turn `FIRST`, then pauses, then changes, then waiting agents by number, then
-/// parts of channels.
+/// The order at equal times: CoDel's decisions, which have the turn `FIRST`, then pauses, then changes, then waiting
+/// agents by number, then parts of channels.
 const PAUSE: Turn = Turn::fixed(1);
 const CHANGE: Turn = Turn::fixed(2);
 const FIRST_AGENT: u64 = 3;
@@ -193,7 +194,8 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         }
     }
 
-    /// Runs. `LOOK`: when what a packet does is looked at. It is compiled for each case, because most runs are not looked at.
+    /// Runs. `LOOK`: when what a packet does is looked at. It is compiled for each case, because most runs are not
+    /// looked at.
     fn run_as<const LOOK: u8, W>(&mut self, stop: Time, mut watch: W) -> Result<Halt, Interrupted>
     where
         W: FnMut(&Self) -> ControlFlow<()>,

@@ -1,6 +1,7 @@
 //! Outages: how each flow reacts when a link on its routes goes down.
 //!
-//! Only a run in which a link goes down keeps this. A path counts as failed when its sender no longer takes it for active.
+//! Only a run in which a link goes down keeps this. A path counts as failed when its sender no longer takes it for
+//! active.
 
 use anabranch_proto::policy::Why;
 use anabranch_proto::{Purpose, Time};

@@ -12,8 +12,8 @@ use crate::network::radios::RadioHop;
 use crate::transport::{Agent, Frame};
 
 impl<A: Agent, M: Medium> Engine<'_, A, M> {
-    /// Something happens on a part of a channel: packets may have reached the next radio. As long as none has, and nothing else is
-    /// due before, it goes on by itself.
+    /// Something happens on a part of a channel: packets may have reached the next radio. As long as none has, and
+    /// nothing else is due before, it goes on by itself.
     pub(super) fn advance<const LOOK: u8>(&mut self, entity: Entity) {
         let (channel, part) = self.parts.of(entity);
         let mut fates = std::mem::take(&mut self.fates);

@@ -87,8 +87,8 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
         observed.end_queues(self.now);
     }
 
-    /// An event of this entity is next. What left queues before it is shown: all of it in order of time, or only what left the
-    /// link of the event.
+    /// An event of this entity is next. What left queues before it is shown: all of it in order of time, or only what
+    /// left the link of the event.
     #[inline(always)]
     pub(super) fn show_before(&mut self, entity: usize) {
         if self.observed.as_ref().is_some_and(Observed::awaits_departures) {

@@ -1,8 +1,8 @@
 //! Media, which carry frames from one node to another.
 //!
-//! A *wire* joins two nodes and is part of the engine: a first-in, first-out queue whose packets need no event but their
-//! arrival. Anything else that nodes share, such as the air, is a [`Medium`]: it has stations, keeps its own timers, and
-//! says later what became of a frame.
+//! A *wire* joins two nodes and is part of the engine: a first-in, first-out queue whose packets need no event but
+//! their arrival. Anything else that nodes share, such as the air, is a [`Medium`]: it has stations, keeps its own
+//! timers, and says later what became of a frame.
 
 pub(crate) mod wire;
 pub(crate) mod wireless;
@@ -13,8 +13,8 @@ use crate::observe::trace::RadioFrame;
 use crate::transport::Frame;
 use wireless::{Channel, Fate, StationId};
 
-/// A medium that several stations share, sans-I/O. If some of its stations can never affect others, it has several *parts*, each
-/// with its own events.
+/// A medium that several stations share, sans-I/O. If some of its stations can never affect others, it has several
+/// *parts*, each with its own events.
 pub(crate) trait Medium {
     /// How many parts it has.
     fn parts(&self) -> usize {
@@ -35,8 +35,8 @@ pub(crate) trait Medium {
     ) -> Result<(), Frame>;
     /// When something happens next in a part; `NEVER` if nothing does.
     fn next(&self, part: usize) -> Time;
-    /// Does everything that is due in a part at `now`, and adds the frames that were delivered or dropped to `fates`. If there are none,
-    /// it may go on with what is due before `until`. Returns the time that it has come to.
+    /// Does everything that is due in a part at `now`, and adds the frames that were delivered or dropped to `fates`.
+    /// If there are none, it may go on with what is due before `until`. Returns the time that it has come to.
     fn advance(&mut self, part: usize, now: Time, until: Time, fates: &mut Vec<Fate<Frame>>) -> Time;
     /// Calls `each` with every frame that was offered and is neither delivered nor dropped.
     fn each_frame(&self, each: &mut dyn FnMut(&Frame));

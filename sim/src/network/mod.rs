@@ -158,7 +158,8 @@ impl Network {
         format!("{}>{}", self.nodes[from], self.nodes[to])
     }
 
-    /// The label of the direction that leaves from an interface. Many hops leave from a radio: its label is the name of its node.
+    /// The label of the direction that leaves from an interface. Many hops leave from a radio: its label is the name of
+    /// its node.
     pub(crate) fn interface_label(&self, interface: DirectionId) -> String {
         match self.radio(interface) {
             Some(radio) => self.nodes[self.radios.node(radio)].clone(),

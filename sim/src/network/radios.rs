@@ -191,8 +191,8 @@ impl Radios {
         self.hops_of(from).find(|(_, hop)| hop.radios[1] == to).map(|(number, _)| number)
     }
 
-    /// The way between two radios of one channel: the one that the scenario names, else the shortest, of these the first
-    /// by names.
+    /// The way between two radios of one channel: the one that the scenario names, else the shortest, of these the
+    /// first by names.
     pub(crate) fn way(&self, from: u32, to: u32) -> Option<Vec<u32>> {
         if let Some(given) = self.given.get(&(from, to)) {
             return Some(given.clone());

@@ -1,4 +1,5 @@
-//! The data that a receiver holds above the Cumulative TSN, by the path on which it arrived, and the lateness of chunks.
+//! The data that a receiver holds above the Cumulative TSN, by the path on which it arrived, and the lateness of
+//! chunks.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,10 @@
-//! JSON written into a buffer, without a tree of values and without the machinery of `format!`: traces have many events.
+//! JSON written into a buffer, without a tree of values and without the machinery of `format!`: traces have many
+//! events.
 
 use anabranch_proto::Time;
 
-/// Writes an object at the end of a buffer. The keys are written in the order given; a field with `?` is left out if it is `None`.
+/// Writes an object at the end of a buffer. The keys are written in the order given; a field with `?` is left out if it
+/// is `None`.
 macro_rules! object {
     ($out:expr; $key:literal => $value:expr $(, $($more:tt)*)?) => {{
         let out: &mut Vec<u8> = $out;
@@ -148,8 +150,8 @@ impl Json for Micros {
     }
 }
 
-/// Writes `number` / `UNIT`, a power of ten, as the number of floating point that is nearest would be written. Decimal numbers of up
-/// to 15 digits are what their nearest number is written as.
+/// Writes `number` / `UNIT`, a power of ten, as the number of floating point that is nearest would be written. Decimal
+/// numbers of up to 15 digits are what their nearest number is written as.
 fn parts<const UNIT: u64>(number: u64, out: &mut Vec<u8>) {
     let plain = number == 0 || (100..1_000_000_000_000_000).contains(&number);
     if !plain {

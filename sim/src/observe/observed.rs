@@ -55,8 +55,8 @@ pub(crate) struct Observed<'a> {
 struct Coming {
     /// Whether the record of a packet that comes says when it leaves the queue.
     certain: bool,
-    /// Such packets that were shown and were still there when the last of them came, that one included; then those that were not
-    /// shown yet. Packets that run ahead come after now.
+    /// Such packets that were shown and were still there when the last of them came, that one included; then those that
+    /// were not shown yet. Packets that run ahead come after now.
     stays: Vec<Stay>,
     /// The number of the former.
     shown: usize,
@@ -172,8 +172,8 @@ impl Blocking {
 }
 
 impl<'a> Observed<'a> {
-    /// Reports to `observer`. `agents` lists the flow and the end of each agent, `routes` is the table of routes. `certain`: by link
-    /// direction, whether it is certain when a packet leaves the queue as soon as it comes.
+    /// Reports to `observer`. `agents` lists the flow and the end of each agent, `routes` is the table of routes.
+    /// `certain`: by link direction, whether it is certain when a packet leaves the queue as soon as it comes.
     pub(crate) fn new(
         observer: &'a mut dyn Observer,
         agents: Vec<(usize, Side)>,

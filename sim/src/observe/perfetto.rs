@@ -1,8 +1,8 @@
 //! A run as a trace for Perfetto (ui.perfetto.dev), in the JSON format of Chrome's traces, which it opens.
 //!
-//! Each flow is a process: its paths are threads, with a slice of a microsecond for each packet that leaves; windows, flights and timeouts are
-//! counters; the time in which user data waits is a slice named by the cause. Each link direction is a process with its queue as
-//! counters and its drops as instants.
+//! Each flow is a process: its paths are threads, with a slice of a microsecond for each packet that leaves; windows,
+//! flights and timeouts are counters; the time in which user data waits is a slice named by the cause. Each link
+//! direction is a process with its queue as counters and its drops as instants.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

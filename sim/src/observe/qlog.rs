@@ -1,5 +1,5 @@
-//! A run as qlog: the JSON text sequence of the QUIC working group (draft-ietf-quic-qlog-main-schema), with event types of our own
-//! (docs/qlog.md lists them).
+//! A run as qlog: the JSON text sequence of the QUIC working group (draft-ietf-quic-qlog-main-schema), with event types
+//! of our own (docs/qlog.md lists them).
 
 use std::io::{self, Write};
 

@@ -11,8 +11,8 @@ pub enum QueueRecord<'a> {
     Came {
         /// The link direction.
         link: usize,
-        /// First the packets that were still there when the last one of the record before came, that one included; then those
-        /// that came.
+        /// First the packets that were still there when the last one of the record before came, that one included; then
+        /// those that came.
         stays: &'a [Stay],
         /// The number of the former.
         before: usize,
@@ -110,8 +110,8 @@ impl Moment {
 mod tests {
     use super::*;
 
-    /// Two packets of one second each come at once on link 1, and a third when the first has left. The run ends when the second
-    /// has left too.
+    /// Two packets of one second each come at once on link 1, and a third when the first has left. The run ends when
+    /// the second has left too.
     #[test]
     fn packets_leave_before_the_next_one_comes() {
         let second = |seconds: u64| Time::from_nanos(seconds * 1_000_000_000);

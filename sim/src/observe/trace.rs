@@ -19,14 +19,14 @@ pub trait Observer {
     fn begin(&mut self, names: &Names);
     /// An event.
     fn record(&mut self, at: Time, record: &Record<'_>);
-    /// Details of one end of a flow, for an observer that does without [order](Wants::order). Those that come alone are records
-    /// also then.
+    /// Details of one end of a flow, for an observer that does without [order](Wants::order). Those that come alone are
+    /// records also then.
     fn details(&mut self, details: &Details<'_>) {
         let Details { flow, side, .. } = *details;
         details.each(|at, path, detail| self.record(at, &Record::Detail { flow, side, path, detail }));
     }
-    /// What happened to queues, for an observer that does without [order](Wants::order), in place of [`Record::Queued`] and
-    /// [`Record::Departed`]. [`QueueRecord::each`] computes the lengths.
+    /// What happened to queues, for an observer that does without [order](Wants::order), in place of [`Record::Queued`]
+    /// and [`Record::Departed`]. [`QueueRecord::each`] computes the lengths.
     fn queue(&mut self, _: &QueueRecord<'_>) {}
     /// The records that it uses; others may be left out.
     fn wants(&self) -> Wants {
@@ -47,8 +47,8 @@ pub struct Wants {
     pub queues: bool,
     /// [`Record::Read`].
     pub reads: bool,
-    /// All records in order of time. Without it, and without packets, many come together, which costs less: only those of one
-    /// flow, and those of one link direction, are in order among themselves.
+    /// All records in order of time. Without it, and without packets, many come together, which costs less: only those
+    /// of one flow, and those of one link direction, are in order among themselves.
     pub order: bool,
 }
 
@@ -336,8 +336,8 @@ pub enum Detail {
 }
 
 impl Detail {
-    /// A note of SCTP's core, with its path; chunks by their TSNs. `None` for notes that observers are not told, and for
-    /// [`NoteKind::SentAlone`] and [`NoteKind::AckedAlone`], which stand for several.
+    /// A note of SCTP's core, with its path; chunks by their TSNs. `None` for notes that observers are not told, and
+    /// for [`NoteKind::SentAlone`] and [`NoteKind::AckedAlone`], which stand for several.
     #[inline(always)]
     pub fn of(note: &NoteKind) -> Option<(Option<PathId>, Detail)> {
         let number = |tsn: &Tsn| u64::from(tsn.0);

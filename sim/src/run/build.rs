@@ -113,7 +113,8 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// The agents of all flows, then those of cross traffic; which of them belong together; and the table of their routes.
+    /// The agents of all flows, then those of cross traffic; which of them belong together; and the table of their
+    /// routes.
     fn agents(&self, plug_ins: PlugIns<'_>) -> Result<(Vec<End>, Vec<FlowParts>, Vec<u32>), RunError> {
         let (mut routes, mut agents, mut flows) = (Routes::default(), Vec::new(), Vec::new());
         for site in &self.flows {
@@ -140,7 +141,8 @@ impl<'a> Plan<'a> {
         Ok((agents, flows, routes.table))
     }
 
-    /// As `agents`, with a gate after all other agents, and with routes between these pairs of interfaces that end at the gate.
+    /// As `agents`, with a gate after all other agents, and with routes between these pairs of interfaces that end at
+    /// the gate.
     pub(super) fn with_gate(
         &self,
         plug_ins: PlugIns<'_>,

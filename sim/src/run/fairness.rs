@@ -1,4 +1,5 @@
-//! How a network is shared: the metrics of "Effect of Congestion Control on the Performance of TCP and SCTP over Satellite Networks".
+//! How a network is shared: the metrics of "Effect of Congestion Control on the Performance of TCP and SCTP over
+//! Satellite Networks".
 
 use crate::results::FlowResult;
 use crate::transport::Protocol;

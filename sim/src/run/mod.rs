@@ -78,8 +78,8 @@ pub fn check(scenario: &Scenario, policies: &Policies) -> Result<(), RunError> {
     Plan::new(scenario, &network(scenario)?, with(policies)).map(drop)
 }
 
-/// The SCTP flows that have one path, because one end has one address, although the other end reaches it from several. With
-/// `pairs = "all"` each of these has a path.
+/// The SCTP flows that have one path, because one end has one address, although the other end reaches it from several.
+/// With `pairs = "all"` each of these has a path.
 pub fn single_paths(scenario: &Scenario) -> Result<Vec<&Flow>, RunError> {
     let network = network(scenario)?;
     let mut found = Vec::new();

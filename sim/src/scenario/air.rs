@@ -50,7 +50,8 @@ fn names(tables: &[At<'_>], scenario: &Scenario) -> Result<()> {
     Ok(())
 }
 
-/// Whether the radios of a channel are so far apart that the pairs within reach fit into memory. `lines` are the chains and the grids.
+/// Whether the radios of a channel are so far apart that the pairs within reach fit into memory. `lines` are the chains
+/// and the grids.
 fn crowd(at: &At<'_>, lines: &[Vec<At<'_>>; 2], channel: &Channel, scenario: &Scenario) -> Result<()> {
     let here = |station: &&Station| station.channels.contains(&channel.name);
     let places: Vec<_> = scenario.stations.iter().filter(here).map(|station| station.place).collect();

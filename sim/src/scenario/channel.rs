@@ -157,7 +157,8 @@ impl std::default::Default for Powers {
 }
 
 impl Powers {
-    /// A key that has another value than its default although the propagation does not use it, and the propagation that does.
+    /// A key that has another value than its default although the propagation does not use it, and the propagation that
+    /// does.
     pub(crate) fn unused(&self) -> Option<(&'static str, &'static str)> {
         let default = Powers::default();
         match self.propagation {

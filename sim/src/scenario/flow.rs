@@ -365,8 +365,8 @@ fn reliability(at: &At<'_>) -> Result<Reliability> {
     }
 }
 
-/// A lifetime in milliseconds. It is not zero: an application that sends as fast as it can would replace each abandoned message at
-/// once, without end.
+/// A lifetime in milliseconds. It is not zero: an application that sends as fast as it can would replace each abandoned
+/// message at once, without end.
 fn lifetime(at: &At<'_>) -> Result<u32> {
     let lifetime = at.duration()?;
     let millis = u32::try_from(lifetime.as_millis()).map_err(|_| at.error("this is more than 49 days"))?;

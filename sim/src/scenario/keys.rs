@@ -169,7 +169,8 @@ fn fix(at: &At<'_>, key: &str, names: &[&'static str]) -> String {
     }
 }
 
-/// The headings of the tables that have a value `key`. What is an array of tables, as `[[node]]`, is not meant by a value.
+/// The headings of the tables that have a value `key`. What is an array of tables, as `[[node]]`, is not meant by a
+/// value.
 fn tables_with(key: &str) -> Vec<&'static str> {
     let has =
         |section: &Section| section.keys.iter().any(|known| known.name == key && known.takes != "tables");

@@ -18,8 +18,8 @@ pub struct Mptcp {
     pub primary: Option<String>,
     /// Bytes that the receiver holds for all subflows together.
     pub receive_buffer: u64,
-    /// Bytes given by the application that may wait for their acknowledgement; `None`: twice the receive buffer, at least
-    /// 1 MiB.
+    /// Bytes given by the application that may wait for their acknowledgement; `None`: twice the receive buffer, at
+    /// least 1 MiB.
     pub send_buffer: Option<u64>,
     /// The scheduler.
     pub new_data: PolicySpec,

@@ -1,7 +1,7 @@
 //! Recorded rates: `rate = { trace = "lte.up" }`.
 //!
-//! A trace is either a list of delivery opportunities, as Mahimahi records them, or samples of rate, delay and loss over
-//! time. Both repeat when they end.
+//! A trace is either a list of delivery opportunities, as Mahimahi records them, or samples of rate, delay and loss
+//! over time. Both repeat when they end.
 
 use std::fs::File;
 use std::io::Read;
@@ -53,7 +53,8 @@ pub enum Offset {
 /// A recording of a link direction. It repeats when it ends.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Trace {
-    /// Times in milliseconds, ascending, at each of which the link delivers [`OPPORTUNITY`] bytes. The last time is the period.
+    /// Times in milliseconds, ascending, at each of which the link delivers [`OPPORTUNITY`] bytes. The last time is the
+    /// period.
     Opportunities(Vec<u32>),
     /// Samples in order of time. The time of the last sample is the period.
     Samples {
@@ -105,8 +106,8 @@ fn bad_as_a_whole<T>(message: &'static str) -> std::result::Result<T, BadTrace> 
 }
 
 impl Trace {
-    /// Parses the text of a trace: samples if its first line, comments apart, is a header that begins with `time`, otherwise
-    /// opportunities.
+    /// Parses the text of a trace: samples if its first line, comments apart, is a header that begins with `time`,
+    /// otherwise opportunities.
     pub fn parse(text: &str) -> std::result::Result<Trace, BadTrace> {
         Trace::read(text)?.judge()
     }
@@ -229,7 +230,8 @@ fn joined(mut stretches: Vec<[Duration; 2]>, next: [Duration; 2]) -> Vec<[Durati
     stretches
 }
 
-/// The lines of a trace that are no comments, with their numbers. A reader of CSV passes over the same ones, but does not count them.
+/// The lines of a trace that are no comments, with their numbers. A reader of CSV passes over the same ones, but does
+/// not count them.
 fn rows(text: &str) -> impl Iterator<Item = (usize, &str)> {
     (1..).zip(text.lines()).filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
 }

@@ -29,7 +29,8 @@ pub(crate) struct Bursts {
 enum Pause {
     /// An off time.
     Off(Times),
-    /// The exponential gap of a Poisson process with this mean in nanoseconds. The mean of a fast process is no whole number of them.
+    /// The exponential gap of a Poisson process with this mean in nanoseconds. The mean of a fast process is no whole
+    /// number of them.
     Poisson(f64),
 }
 

@@ -135,7 +135,8 @@ impl Pace {
         (!self.exhausted() && !self.refused).then(|| self.next_at())
     }
 
-    /// How many messages of the usual size are due together with the next one; 1 if that is smaller, or if each has its own time.
+    /// How many messages of the usual size are due together with the next one; 1 if that is smaller, or if each has its
+    /// own time.
     fn whole_due(&self) -> u64 {
         if self.rate.is_some() || self.bursts.is_some() {
             return 1;

@@ -128,8 +128,8 @@ impl<'a> Grid<'a> {
         pairs
     }
 
-    /// These pairs, and for each interface of the client that is in none of them a pair with the nearest interface of the
-    /// server: a client of Multipath TCP joins from each of its interfaces, also to a server with one address.
+    /// These pairs, and for each interface of the client that is in none of them a pair with the nearest interface of
+    /// the server: a client of Multipath TCP joins from each of its interfaces, also to a server with one address.
     fn with_each_client(&self, mut pairs: Vec<Pair>) -> Vec<Pair> {
         for client in 0..self.client.len() {
             if pairs.iter().all(|pair| pair.0 != client) {

@@ -1,8 +1,8 @@
 //! Other people's stacks as agents: flows with `protocol = { foreign = "NAME" }`.
 //!
 //! A crate outside implements [`ForeignTransport`] and gives it to a run by
-//! [`RunOptions::foreign`](crate::RunOptions::foreign). A stack sees packets as bytes and virtual time. The applications at both ends,
-//! the links and the results are those of every flow.
+//! [`RunOptions::foreign`](crate::RunOptions::foreign). A stack sees packets as bytes and virtual time. The
+//! applications at both ends, the links and the results are those of every flow.
 
 use std::net::{IpAddr, SocketAddr};
 

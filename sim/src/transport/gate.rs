@@ -1,6 +1,7 @@
 //! The gate to programs outside: packets that come from them enter the network here, and leave it here again.
 //!
-//! One agent holds all interfaces of a live run ([`crate::live`]). It is no transport: nobody counts, answers or repeats anything.
+//! One agent holds all interfaces of a live run ([`crate::live`]). It is no transport: nobody counts, answers or
+//! repeats anything.
 
 use std::collections::VecDeque;
 

@@ -1,8 +1,8 @@
 //! The transports of flows: the agents at the ends of a flow, and the frames that they send.
 //!
 //! An agent has the same shape as `anabranch_proto::Endpoint`, so that any protocol can carry a flow. A transport is
-//! a variant of [`End`], a folder that builds its agents, a variant of [`Transport`](crate::scenario::Transport), and one of
-//! [`Protocol`], which says what its records mean.
+//! a variant of [`End`], a folder that builds its agents, a variant of [`Transport`](crate::scenario::Transport), and
+//! one of [`Protocol`], which says what its records mean.
 
 pub(crate) mod cross;
 pub(crate) mod datagram;
@@ -67,7 +67,8 @@ pub(crate) trait Agent {
     fn path_name(&self, _: PathId) -> Option<&str> {
         None
     }
-    /// Tells the details that the next polls would return, without those polls. An agent may leave details to its polls.
+    /// Tells the details that the next polls would return, without those polls. An agent may leave details to its
+    /// polls.
     fn tell_details(&mut self, _now: Time, _hear: Hear<'_>) {}
     /// Tells the details that it has kept since the last call.
     fn tell_kept(&mut self, _hear: HearKept<'_>) {}
@@ -225,7 +226,8 @@ macro_rules! whichever {
     };
 }
 
-// The engine calls these several times for each packet. Most packets are SCTP's, so its agents are asked in place and the others apart.
+// The engine calls these several times for each packet. Most packets are SCTP's, so its agents are asked in place and
+// the others apart.
 impl Agent for End {
     fn handle(&mut self, now: Time, frame: Frame) {
         whichever!(self, agent => agent.handle(now, frame));

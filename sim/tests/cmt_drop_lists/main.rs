@@ -2,9 +2,9 @@
 //! (`settings.csv`) and every DATA packet that ns-2 sent in them (`sends.csv`: seconds from the first, TSN, path).
 //!
 //! Two disjoint paths, 720 chunks of 1,452 B. `data_lost1` counts the DATA packets that come to the core of path 1,
-//! `sacks_lost1` the SACKs on the way back. The rules of ns-2 were found with the settings of `first`; those of `further` were drawn
-//! at random afterwards. Those of `asap` have the policy RTX-ASAP, which tosses coins: they fall as in ns-2. `replay.py` runs ns-2
-//! with all settings again.
+//! `sacks_lost1` the SACKs on the way back. The rules of ns-2 were found with the settings of `first`; those of
+//! `further` were drawn at random afterwards. Those of `asap` have the policy RTX-ASAP, which tosses coins: they fall
+//! as in ns-2. `replay.py` runs ns-2 with all settings again.
 
 #[path = "../coins_of_ns2/mod.rs"]
 mod coins_of_ns2;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use anabranch_proto::policy::{Ask, Choice, PathView, PolicySpec, Route};
 use anabranch_proto::{Config, Policies};
 
-/// A route that takes, of the paths that it could draw, the one that ns-2 took for the same transmission of the same chunk.
+/// A route that takes, of the paths that it could draw, the one that ns-2 took for the same transmission of the same
+/// chunk.
 #[derive(Clone, Debug)]
 struct CoinsOfNs2 {
     route: Box<dyn Route>,
@@ -30,8 +31,8 @@ impl Route for CoinsOfNs2 {
     }
 }
 
-/// The policies; the coins of the route `name` fall as `sends` of ns-2 tell: TSNs from 1 and paths, in the order of sending. Our own TSNs
-/// count from `first`.
+/// The policies; the coins of the route `name` fall as `sends` of ns-2 tell: TSNs from 1 and paths, in the order of
+/// sending. Our own TSNs count from `first`.
 pub(crate) fn with_coins(
     name: &'static str,
     sends: impl IntoIterator<Item = (u32, u8)>,

@@ -1,5 +1,5 @@
-//! The cures of the retransmission policy in era `ns2`, beside ns-2 2.35's classes: 50 random lists of lost packets for each, and the
-//! completion of every transfer (`lists.csv`).
+//! The cures of the retransmission policy in era `ns2`, beside ns-2 2.35's classes: 50 random lists of lost packets for
+//! each, and the completion of every transfer (`lists.csv`).
 
 use std::path::Path;
 

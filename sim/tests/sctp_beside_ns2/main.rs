@@ -1,9 +1,10 @@
-//! Era `ns2` beside ns-2's `Agent/SCTP`, the classes of its three cures, and `Agent/SCTP/CMT`. Each setting draws paths, buffers, limits,
-//! the packets that each path loses, and more (see `setting`). Every DATA chunk that ns-2 sends must leave here at the same time, to
-//! 10 µs, on the same path. Needs `ns`.
+//! Era `ns2` beside ns-2's `Agent/SCTP`, the classes of its three cures, and `Agent/SCTP/CMT`. Each setting draws
+//! paths, buffers, limits, the packets that each path loses, and more (see `setting`). Every DATA chunk that ns-2 sends
+//! must leave here at the same time, to 10 µs, on the same path. Needs `ns`.
 //!
-//! Rates and delays are odd numbers, so that few events fall on the same moment. Where two do, such as the end of SACK.Delay and the arrival
-//! of the next packet, the rounding of ns-2's clock decides which comes first, and the setting may differ from there on.
+//! Rates and delays are odd numbers, so that few events fall on the same moment. Where two do, such as the end of
+//! SACK.Delay and the arrival of the next packet, the rounding of ns-2's clock decides which comes first, and the
+//! setting may differ from there on.
 
 #[path = "../coins_of_ns2/mod.rs"]
 mod coins_of_ns2;

@@ -156,8 +156,8 @@ fn simulate(text: &str, policies: Policies) -> Seen {
     seen
 }
 
-/// What we send, and when the order of two events at the receiver first depended on the rounding of ns-2's clock: SACK.Delay ended as a
-/// packet arrived. The coins of ns-2's policies fall as it `sends` tell.
+/// What we send, and when the order of two events at the receiver first depended on the rounding of ns-2's clock:
+/// SACK.Delay ended as a packet arrived. The coins of ns-2's policies fall as it `sends` tell.
 pub(crate) fn ours(setting: &Setting, sends: &Sent) -> (Sent, Option<f64>) {
     let cmt = matches!(setting.class, Class::Cmt { .. });
     let timed =

@@ -22,7 +22,8 @@ fn shifted(list: &[u64], before: u64) -> String {
     words(&list.iter().map(|number| number + before - 1).collect::<Vec<_>>())
 }
 
-/// Seconds after which the first DATA leaves: INIT, INIT ACK, COOKIE ECHO, COOKIE ACK on the first path, then HEARTBEATs on all.
+/// Seconds after which the first DATA leaves: INIT, INIT ACK, COOKIE ECHO, COOKIE ACK on the first path, then
+/// HEARTBEATs on all.
 fn first_data(setting: &Setting) -> f64 {
     let takes = |path: usize, bytes: f64| {
         let link = &setting.links[path];

@@ -1,5 +1,6 @@
-//! Which retransmission policy, and which receive buffer, for a described pair of paths: every combination is run in the
-//! simulator. Then one quantity after the other is changed until another policy is faster, and two of them together for a map.
+//! Which retransmission policy, and which receive buffer, for a described pair of paths: every combination is run in
+//! the simulator. Then one quantity after the other is changed until another policy is faster, and two of them together
+//! for a map.
 
 mod read;
 mod search;

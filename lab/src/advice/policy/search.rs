@@ -1,4 +1,5 @@
-//! The comparison: completion times of every policy with every receive buffer, then where another policy becomes faster.
+//! The comparison: completion times of every policy with every receive buffer, then where another policy becomes
+//! faster.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -36,7 +37,8 @@ pub struct PolicyAnswer {
     pub edges: Vec<Edge>,
     /// The rates of both paths together.
     pub map: Option<Map>,
-    /// The bandwidth of the second path, bit/s, below which equation (8) says that retransmissions there fill the advised buffer.
+    /// The bandwidth of the second path, bit/s, below which equation (8) says that retransmissions there fill the
+    /// advised buffer.
     pub model_least_secondary: Option<f64>,
     /// Why the comparison ended.
     pub ended: Ended,
@@ -53,8 +55,8 @@ pub struct PolicyAdvice {
     pub completion: f64,
     /// The policy that comes next.
     pub next: String,
-    /// By how much longer that takes, as a part of the advised time: the mean of the seeds, one by one. `None`: it was not
-    /// complete with every seed.
+    /// By how much longer that takes, as a part of the advised time: the mean of the seeds, one by one. `None`: it was
+    /// not complete with every seed.
     pub margin: Option<f64>,
     /// Half the width of its 95 % interval, by Student's t; `None` with one seed, or without a margin.
     pub margin_ci95: Option<f64>,
@@ -74,7 +76,8 @@ pub struct BufferRow {
 pub struct PolicyTime {
     /// Its name.
     pub policy: String,
-    /// Seconds, the mean of the seeds; `None`: a transfer was not complete after 20 times what the first path alone needs.
+    /// Seconds, the mean of the seeds; `None`: a transfer was not complete after 20 times what the first path alone
+    /// needs.
     pub completion: Option<f64>,
     /// Half the width of the 95 % interval.
     pub ci95: Option<f64>,
@@ -227,7 +230,8 @@ fn expected_runs(task: &PairTask) -> u64 {
     task.transfer.receive_buffers.len() as u64 + 9 * 2 * (OCTAVES as u64 - 1) + side * side
 }
 
-/// Runs of each policy: where nothing is random, they are all the same. A task without losses has them when a loss is tried.
+/// Runs of each policy: where nothing is random, they are all the same. A task without losses has them when a loss is
+/// tried.
 fn seeds(task: &PairTask) -> u64 {
     if task.has_chance() { task.transfer.seeds } else { 1 }
 }

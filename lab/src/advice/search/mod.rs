@@ -1,5 +1,5 @@
-//! The search: every candidate of the grid gets a few outages, the better half of them four times as many, and so on; those that
-//! are left are checked with seeds that the search has not used.
+//! The search: every candidate of the grid gets a few outages, the better half of them four times as many, and so on;
+//! those that are left are checked with seeds that the search has not used.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -107,8 +107,8 @@ pub struct Answer {
     pub ended: Ended,
 }
 
-/// Looks for parameters that meet the budget, with so many outages at most (`None`: as many as the search needs); those of the check
-/// are not among them. Within the time allowed the answer is the same on every machine.
+/// Looks for parameters that meet the budget, with so many outages at most (`None`: as many as the search needs); those
+/// of the check are not among them. Within the time allowed the answer is the same on every machine.
 pub fn search(task: &Task, most: Option<u64>, watch: &Watch<'_>) -> Answer {
     let grid = Candidate::grid(task);
     let (checks, most) = (checks(task), most.unwrap_or(u64::MAX));
@@ -236,8 +236,8 @@ fn expected(mut candidates: u64, checks: u64) -> u64 {
     }
 }
 
-/// Those that hold the budget first: of these first those with a tenth of the time to spare, then the fewest false failovers,
-/// then the largest RTO.Min, which forgives most. Of the others those that come nearest.
+/// Those that hold the budget first: of these first those with a tenth of the time to spare, then the fewest false
+/// failovers, then the largest RTO.Min, which forgives most. Of the others those that come nearest.
 fn ranked(mut all: Vec<Judged>, budget: f64) -> Vec<Judged> {
     let tight = |judged: &Judged| time(judged) > 0.9 * budget;
     let missed = |judged: &Judged| if judged.holds { 0.0 } else { 1.0 - judged.within.share };
@@ -255,8 +255,8 @@ fn time(judged: &Judged) -> f64 {
     judged.new_data.unwrap_or(f64::INFINITY)
 }
 
-/// Those that no other beats both in time and in false failovers. The first round is too short to say so of a candidate that it
-/// ended for.
+/// Those that no other beats both in time and in false failovers. The first round is too short to say so of a candidate
+/// that it ended for.
 fn front(mut all: Vec<Judged>) -> Vec<Judged> {
     let further = all.iter().any(|judged| judged.outages > FIRST);
     all.retain(|judged| judged.new_data.is_some() && (judged.outages > FIRST || !further));
@@ -270,8 +270,8 @@ fn front(mut all: Vec<Judged>) -> Vec<Judged> {
     all
 }
 
-/// How often T3-rtx expired without an outage, and in how many seconds, by RTO.Min and SACK delay: the other parameters only
-/// matter once it has.
+/// How often T3-rtx expired without an outage, and in how many seconds, by RTO.Min and SACK delay: the other parameters
+/// only matter once it has.
 type Quiet = BTreeMap<(u64, u64), (u64, f64)>;
 
 fn quiet_times(task: &Task, candidates: &[Candidate], seed: u64, ends: &(dyn Fn() -> bool + Sync)) -> Quiet {
@@ -310,7 +310,8 @@ fn judge(task: &Task, candidate: &Candidate, mut times: Vec<f64>, quiet: &Quiet)
 /// Failovers without an outage in the budget's period: mean, and upper end of the 95 % interval.
 ///
 /// Months are too long to simulate. So the rate of a first timeout is counted, and each further error in a row has the
-/// probability that a packet or its answer is lost: errors in a row are a path without an outage losing one attempt after the other.
+/// probability that a packet or its answer is lost: errors in a row are a path without an outage losing one attempt
+/// after the other.
 fn false_failovers(task: &Task, candidate: &Candidate, quiet: &Quiet) -> (f64, f64) {
     let Some(&(timeouts, seconds)) = quiet.get(&(candidate.rto_min, candidate.sack_delay)) else {
         return (0.0, f64::INFINITY);
@@ -322,7 +323,8 @@ fn false_failovers(task: &Task, candidate: &Candidate, quiet: &Quiet) -> (f64, f
     (timeouts as f64 * periods * again, most(timeouts) * periods * again)
 }
 
-/// The upper end of the 95 % interval of a count (a quantile of the chi-squared distribution, by Wilson and Hilferty 1931).
+/// The upper end of the 95 % interval of a count (a quantile of the chi-squared distribution, by Wilson and Hilferty
+/// 1931).
 fn most(count: u64) -> f64 {
     let n = count as f64 + 1.0;
     let root = 1.0 - 1.0 / (9.0 * n) + 1.959_964 / (3.0 * n.sqrt());

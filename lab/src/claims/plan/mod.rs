@@ -128,8 +128,8 @@ struct Point<'p> {
 }
 
 impl<'p> Plan<'p> {
-    /// Plans the runs for the claims whose id `wants` accepts, with this number of `seeds` or with the experiments' own. Reads and checks
-    /// every scenario.
+    /// Plans the runs for the claims whose id `wants` accepts, with this number of `seeds` or with the experiments'
+    /// own. Reads and checks every scenario.
     pub fn new(
         paper: &'p Paper,
         seeds: Option<u64>,
@@ -538,7 +538,8 @@ fn threshold_seen(
     VariantValues { variant, values, samples, error: None, interval, curve, note, never }
 }
 
-/// A remark on a threshold: its interval, and whether the runs show that it is lower. `first` is the place of the first group.
+/// A remark on a threshold: its interval, and whether the runs show that it is lower. `first` is the place of the first
+/// group.
 fn threshold_note(found: &FoundThreshold, first: Option<f64>) -> Option<String> {
     let [low, high] = found.interval?;
     let mut note = format!("90 % of the resamplings: {low:.4} to {high:.4}");
@@ -560,8 +561,8 @@ fn combinations(vary: &[Variation]) -> Vec<Vec<String>> {
     })
 }
 
-/// The standard error of the ratio r of two means over the same seeds. It is the standard error of the residuals a − r b, divided by the
-/// mean of b (Cochran, Sampling Techniques, section 6.4).
+/// The standard error of the ratio r of two means over the same seeds. It is the standard error of the residuals a − r
+/// b, divided by the mean of b (Cochran, Sampling Techniques, section 6.4).
 pub(super) fn ratio_error(a: &[Option<f64>], b: &[Option<f64>]) -> Option<f64> {
     let (first, second) = (mean(a)?, mean(b)?);
     let residuals: Vec<f64> =

@@ -79,8 +79,8 @@ impl Cubic {
         }
     }
 
-    /// An acknowledgement arrives while the window is used fully or not. The curve stands still for the time in which the application, and
-    /// not the window, limited the sender: else the window would jump after a pause.
+    /// An acknowledgement arrives while the window is used fully or not. The curve stands still for the time in which
+    /// the application, and not the window, limited the sender: else the window would jump after a pause.
     //= rfc9438#section-5.8
     fn hear(&mut self, acked: &Acked, full: bool) {
         let (before, idle) = std::mem::replace(&mut self.heard, (acked.now, acked.flight == 0));
@@ -277,7 +277,8 @@ mod tests {
         assert!((ALPHA * 9.5..=ALPHA * 10.5).contains(&grown), "{grown} in ten round trips");
     }
 
-    /// 100 units, then 70. With round trips of 10 ms the estimate is at 100 again after 30/0.53 = 57 of them. In 40 more it grows by 40, or by 21.
+    /// 100 units, then 70. With round trips of 10 ms the estimate is at 100 again after 30/0.53 = 57 of them. In 40
+    /// more it grows by 40, or by 21.
     //= rfc9438#section-4.3
     #[test]
     fn from_the_former_window_on_alpha_is_one_or_stays() {

@@ -24,7 +24,8 @@ pub trait Congestion: CloneWindow + Debug + Send {
     fn loss_distance(&self) -> u64 {
         0
     }
-    /// Whether it uses [`Congestion::estimated`]. SCTP then keeps estimators for every path; the simulator's TCP has none.
+    /// Whether it uses [`Congestion::estimated`]. SCTP then keeps estimators for every path; the simulator's TCP has
+    /// none.
     fn wants_estimates(&self) -> bool {
         false
     }
@@ -42,7 +43,8 @@ pub trait Congestion: CloneWindow + Debug + Send {
     /// The last cut, or the last series of cuts, was needless because nothing was lost. Before it, the window and the
     /// threshold had these values, in bytes.
     fn undo(&mut self, _window: u64, _ssthresh: u64) {}
-    /// Transmission begins again after a pause: the window becomes at most `most` bytes. TCP asks for this; SCTP has `idle`.
+    /// Transmission begins again after a pause: the window becomes at most `most` bytes. TCP asks for this; SCTP has
+    /// `idle`.
     fn restart(&mut self, _most: u64) {}
     /// The path answers again after it was potentially failed: begin with this number of packets.
     fn reopen(&mut self, _packets: u32) {}

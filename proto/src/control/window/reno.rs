@@ -31,8 +31,9 @@ impl Reno {
         Reno { segment, halving, window, ssthresh, counted: 0, timed_out: false }
     }
 
-    /// The ssthresh that a loss leaves, of what was outstanding. With SACK more than the window can be outstanding, since data that was
-    /// reported leaves room for new data while a retransmission is missing; the window bounds it, so that each further loss lowers it again.
+    /// The ssthresh that a loss leaves, of what was outstanding. With SACK more than the window can be outstanding,
+    /// since data that was reported leaves room for new data while a retransmission is missing; the window bounds it,
+    /// so that each further loss lowers it again.
     //= rfc5681#section-3.1
     //= rfc5681#section-4.3
     fn halved(&self, outstanding: u64) -> u64 {
@@ -165,7 +166,8 @@ mod tests {
         assert_eq!(window.ssthresh(), 2000, "the same segment again leaves the threshold");
     }
 
-    /// While a lost retransmission is missing, much more than the window can be outstanding, nearly all of it reported by SACKs.
+    /// While a lost retransmission is missing, much more than the window can be outstanding, nearly all of it reported
+    /// by SACKs.
     //= rfc5681#section-4.3
     #[test]
     fn the_loss_of_a_retransmission_lowers_the_threshold_a_second_time() {

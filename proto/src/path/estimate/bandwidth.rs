@@ -1,13 +1,14 @@
 //! Bandwidth from the bytes that SACKs acknowledge, filtered as in TCP Westwood.
 //!
-//! Source: S. Mascolo, C. Casetti, M. Gerla, M. Y. Sanadidi, R. Wang, "TCP Westwood: Bandwidth Estimation for Enhanced Transport over
-//! Wireless Links" (MobiCom 2001), with the sampling of Westwood+ (L. A. Grieco, S. Mascolo, "Performance Evaluation and Comparison
-//! of Westwood+, New Reno, and Vegas TCP Congestion Control", CCR 2004): one sample a round trip, at least 50 ms long, so that
-//! ACK compression does not show, and a low-pass filter b ← 7/8·b + 1/8·sample.
+//! Source: S. Mascolo, C. Casetti, M. Gerla, M. Y. Sanadidi, R. Wang, "TCP Westwood: Bandwidth Estimation for Enhanced
+//! Transport over Wireless Links" (MobiCom 2001), with the sampling of Westwood+ (L. A. Grieco, S. Mascolo,
+//! "Performance Evaluation and Comparison of Westwood+, New Reno, and Vegas TCP Congestion Control", CCR 2004): one
+//! sample a round trip, at least 50 ms long, so that ACK compression does not show, and a low-pass filter b ← 7/8·b +
+//! 1/8·sample.
 //!
-//! Westwood wants the rate that a connection reaches; a model of a path wants the rate that the path allows. They are the same
-//! only while the bottleneck has a queue. So only a sample that began and ended with a queue goes through the filter. Any other
-//! sample is a lower bound: it replaces a lower estimate, and is ignored otherwise.
+//! Westwood wants the rate that a connection reaches; a model of a path wants the rate that the path allows. They are
+//! the same only while the bottleneck has a queue. So only a sample that began and ended with a queue goes through the
+//! filter. Any other sample is a lower bound: it replaces a lower estimate, and is ignored otherwise.
 
 use crate::{Duration, Time};
 

@@ -5,8 +5,9 @@ const Z: f64 = 1.959_963_984_540_054;
 
 /// The share of chunks that were lost, with an interval that holds the path's loss rate in 95 % of cases.
 ///
-/// The interval is that of E. B. Wilson, "Probable Inference, the Law of Succession, and Statistical Inference" (Journal of the
-/// American Statistical Association 22, 1927). It takes losses to be independent: where they come in bursts, it is too narrow.
+/// The interval is that of E. B. Wilson, "Probable Inference, the Law of Succession, and Statistical Inference"
+/// (Journal of the American Statistical Association 22, 1927). It takes losses to be independent: where they come in
+/// bursts, it is too narrow.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct LossRate {
     /// Lost chunks by chunks of which it is known what became of them.

@@ -1,8 +1,8 @@
 //! What is estimated of a path while data goes there, for policies that ask for it: [`Needs`].
 //!
-//! One file an estimator. Each is pure: it gets times and bytes, and has no clock of its own. An estimator that no policy needs does
-//! not exist, and costs nothing. The loss rate needs no state: it follows from the counters that every path keeps
-//! ([`PathView::loss_rate`](crate::PathView::loss_rate)).
+//! One file an estimator. Each is pure: it gets times and bytes, and has no clock of its own. An estimator that no
+//! policy needs does not exist, and costs nothing. The loss rate needs no state: it follows from the counters that
+//! every path keeps ([`PathView::loss_rate`](crate::PathView::loss_rate)).
 
 mod bandwidth;
 mod loss;

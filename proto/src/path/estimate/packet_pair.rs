@@ -1,9 +1,10 @@
 //! Bandwidth of a path without traffic, from pairs of packets that leave back to back.
 //!
-//! Source: S. Keshav, "A Control-Theoretic Approach to Flow Control" (SIGCOMM 1991). The bottleneck spreads two packets that arrive
-//! together by the time that it takes to send the second: bandwidth = size / spread. The packets are HEARTBEATs that a
-//! PAD chunk (RFC 4820) makes larger; their answers are small, and keep the spread on the way back. The estimate is
-//! the median of the last pairs, since a packet of someone else between the two doubles the spread of one pair.
+//! Source: S. Keshav, "A Control-Theoretic Approach to Flow Control" (SIGCOMM 1991). The bottleneck spreads two packets
+//! that arrive together by the time that it takes to send the second: bandwidth = size / spread. The packets are
+//! HEARTBEATs that a PAD chunk (RFC 4820) makes larger; their answers are small, and keep the spread on the way back.
+//! The estimate is the median of the last pairs, since a packet of someone else between the two doubles the spread of
+//! one pair.
 
 use crate::{Duration, Time};
 

@@ -1,7 +1,7 @@
 //! Pairs of padded HEARTBEATs on paths without traffic: when they leave, and what their answers say.
 //!
-//! They take at most a hundredth of the bytes that the association sends, and no timer: a SACK is what lets a pair leave. A packet of a pair
-//! that is lost is no error of the path; the HEARTBEATs of RFC 9260 §8.3 judge it.
+//! They take at most a hundredth of the bytes that the association sends, and no timer: a SACK is what lets a pair
+//! leave. A packet of a pair that is lost is no error of the path; the HEARTBEATs of RFC 9260 §8.3 judge it.
 
 use std::hint::cold_path;
 
@@ -12,8 +12,8 @@ use crate::wire::Chunk;
 use crate::wire::chunk::{CHUNK_HEADER, Heartbeat, Pad};
 use crate::{Config, Time};
 
-/// The size of each packet of a pair, bytes with the IP header: large enough to spread, small enough that the first pair leaves
-/// after 120 KB.
+/// The size of each packet of a pair, bytes with the IP header: large enough to spread, small enough that the first
+/// pair leaves after 120 KB.
 const SIZE: u32 = 600;
 /// Bytes sent for each byte of a probe.
 const SHARE: u64 = 100;

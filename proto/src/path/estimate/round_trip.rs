@@ -1,9 +1,9 @@
 //! The round trip of a path with empty queues and with full ones.
 //!
-//! As section 5.2 of the paper in `papers/receive-buffer-blocking` suggests: the smallest round trip is that of the empty path, the largest
-//! that of the path with a full queue, and bandwidth times their difference is the length of the queue. The smallest is that of
-//! the path's life: a shorter route shows at once, a longer one looks like a queue. The largest is that of the last ten to twenty
-//! seconds, so that one delay spike does not count for ever.
+//! As section 5.2 of the paper in `papers/receive-buffer-blocking` suggests: the smallest round trip is that of the
+//! empty path, the largest that of the path with a full queue, and bandwidth times their difference is the length of
+//! the queue. The smallest is that of the path's life: a shorter route shows at once, a longer one looks like a queue.
+//! The largest is that of the last ten to twenty seconds, so that one delay spike does not count for ever.
 
 use crate::{Duration, Time};
 

@@ -57,8 +57,8 @@ fn without_reordering_three_chunks_beyond_a_hole_or_a_recovery_prove_the_loss_at
     assert_eq!(due(&rack, 5, 0), Some(at(5 + 115 + 25)), "reordering was seen: a number proves nothing");
 }
 
-/// A retransmission at 50 ms, answered at 60 ms, is sooner than a round trip: the original was acknowledged. At 150 ms it
-/// counts.
+/// A retransmission at 50 ms, answered at 60 ms, is sooner than a round trip: the original was acknowledged. At 150 ms
+/// it counts.
 //= rfc8985#section-6.2
 #[test]
 fn an_acknowledgement_of_an_earlier_transmission_says_nothing() {

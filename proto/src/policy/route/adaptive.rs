@@ -1,13 +1,14 @@
-//! `adaptive`: a retransmission takes the alternate path, unless the model of receive buffer blocking says that it would fill the
-//! receive buffer there; then it takes the path that carried the chunk last.
+//! `adaptive`: a retransmission takes the alternate path, unless the model of receive buffer blocking says that it
+//! would fill the receive buffer there; then it takes the path that carried the chunk last.
 //!
-//! This is the plan of section 5.2 of the paper in `papers/receive-buffer-blocking`. At each choice equation (8) is evaluated
-//! with what is known of the two paths: B1 from the bytes that SACKs acknowledge (TCP Westwood), B2 from packet pairs, R1 and R2
-//! from the smallest round-trip times, Q1 = B1 · (largest − smallest round-trip time), and A, the largest window that the peer has
-//! announced. While any of these is missing it does as `same`, and the note of the choice says so.
+//! This is the plan of section 5.2 of the paper in `papers/receive-buffer-blocking`. At each choice equation (8) is
+//! evaluated with what is known of the two paths: B1 from the bytes that SACKs acknowledge (TCP Westwood), B2 from
+//! packet pairs, R1 and R2 from the smallest round-trip times, Q1 = B1 · (largest − smallest round-trip time), and A,
+//! the largest window that the peer has announced. While any of these is missing it does as `same`, and the note of the
+//! choice says so.
 //!
-//! Settings: `rates` (bit/s), `round_trips` (seconds) and `queues` (bytes), in the order of the paths, are told instead of
-//! measured. Given all three, the policy needs no estimates: an oracle to compare the estimates with.
+//! Settings: `rates` (bit/s), `round_trips` (seconds) and `queues` (bytes), in the order of the paths, are told instead
+//! of measured. Given all three, the policy needs no estimates: an oracle to compare the estimates with.
 
 use super::{Ask, Choice, Needs, Route, instead_of, next_active};
 use crate::path::estimate::Estimates;
@@ -94,8 +95,8 @@ fn estimates(path: &PathView) -> Option<&Estimates> {
     path.estimates.as_deref()
 }
 
-/// The bandwidth of a path, bit/s. On an idle path pairs are asked first, since data there is too little to fill it; on a path with data,
-/// pairs are of a time when it had none.
+/// The bandwidth of a path, bit/s. On an idle path pairs are asked first, since data there is too little to fill it; on
+/// a path with data, pairs are of a time when it had none.
 fn rate(path: &PathView, idle: bool) -> Option<f64> {
     let pair = || estimates(path)?.packet_pair.as_ref()?.rate();
     let data = || estimates(path)?.bandwidth.as_ref()?.rate();

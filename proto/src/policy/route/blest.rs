@@ -114,8 +114,8 @@ mod tests {
         assert_eq!(blest().choose(&Ask { peer_window: 0, ..ask() }, &open), Choice::Send(open[1].id));
     }
 
-    /// Within four of its round trips the fast path sends (10,000 + 1000 · 3/2) · 4 = 46,000 B. The window, with 15,000 B
-    /// in flight, has to hold them beside 5000 B and a chunk of 100 B: 36,100 B must be left.
+    /// Within four of its round trips the fast path sends (10,000 + 1000 · 3/2) · 4 = 46,000 B. The window, with 15,000
+    /// B in flight, has to hold them beside 5000 B and a chunk of 100 B: 36,100 B must be left.
     #[test]
     fn data_waits_when_it_would_fill_the_window() {
         let with = |peer_window| blest().choose(&Ask { peer_window, size: 100, ..ask() }, &paths());

@@ -29,18 +29,19 @@ pub trait Route: CloneRoute + Debug + Send {
     /// The path for the chunk that `ask` describes. The method is pure: it may be called twice. The path need not
     /// have room; nothing is sent until it has.
     fn choose(&self, ask: &Ask, paths: &[PathView]) -> Choice;
-    /// For how long `choose` names the path again that it named for new data, while nothing happens but that chunks are sent
-    /// there (see [`Stays`]). A route that can tell is asked less often.
+    /// For how long `choose` names the path again that it named for new data, while nothing happens but that chunks are
+    /// sent there (see [`Stays`]). A route that can tell is asked less often.
     fn stays(&self) -> Stays {
         Stays::Unknown
     }
-    /// The chunk was sent on the path that `choose` named. A route that [`stays`](Self::stays) need not be told of a chunk about
-    /// which it was not asked.
+    /// The chunk was sent on the path that `choose` named. A route that [`stays`](Self::stays) need not be told of a
+    /// chunk about which it was not asked.
     fn sent(&mut self, _ask: &Ask, _path: PathId) {}
     /// A SACK acknowledged data of this path.
     fn acked(&mut self, _path: &PathView, _acked: &Acked) {}
-    /// Whether it must be told what SACKs acknowledge. A route without an [`acked`](Self::acked) of its own need not be. It is asked once,
-    /// when the association begins. A route that answers `false` is still told if another route of the association must be.
+    /// Whether it must be told what SACKs acknowledge. A route without an [`acked`](Self::acked) of its own need not
+    /// be. It is asked once, when the association begins. A route that answers `false` is still told if another route
+    /// of the association must be.
     fn hears_sacks(&self) -> bool {
         true
     }
@@ -97,8 +98,8 @@ pub enum Stays {
     Unknown,
     /// As long as the path has room. While no path has room, the route names one that carries data.
     WithRoom,
-    /// Also when the path has no room any more, and after SACKs, as long as the states of the paths and the primary path stay
-    /// the same.
+    /// Also when the path has no room any more, and after SACKs, as long as the states of the paths and the primary
+    /// path stay the same.
     Always,
 }
 
@@ -149,8 +150,8 @@ pub enum Why {
 
 /// The path for data when `last` is not to be used: the next active path that is up. If no path is active, the
 /// potentially failed path with the fewest errors (RFC 7829 §3.2), preferably another than `last`. Otherwise `last`
-/// again, so that its timeouts continue to count. An unconfirmed path gets no data (RFC 9260 §5.4): if that is `last`, the
-/// confirmed path with the fewest errors.
+/// again, so that its timeouts continue to count. An unconfirmed path gets no data (RFC 9260 §5.4): if that is `last`,
+/// the confirmed path with the fewest errors.
 pub fn instead_of(last: PathId, paths: &[PathView]) -> PathId {
     let failing = paths.iter().filter(|p| p.state == PathState::PotentiallyFailed && p.up);
     let fewest = || failing.min_by_key(|p| (p.errors, p.id == last)).map(|p| p.id);
@@ -166,7 +167,8 @@ fn confirmed_or(last: PathId, paths: &[PathView]) -> PathId {
     confirmed.min_by_key(|p| (!p.up, p.errors)).map_or(last, |p| p.id)
 }
 
-/// The paths that the policies `same` and `rtx-lossrate` name: those that work, and perhaps those that are potentially failed.
+/// The paths that the policies `same` and `rtx-lossrate` name: those that work, and perhaps those that are potentially
+/// failed.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Eligible(FailingPaths);
 

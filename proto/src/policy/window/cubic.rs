@@ -27,7 +27,8 @@ mod tests {
     use crate::policy::{Acked, Setting, Start};
     use crate::{Duration, Time};
 
-    /// `constant` is about half a unit for a round trip, `one` a whole one, once the window is where it was before the loss.
+    /// `constant` is about half a unit for a round trip, `one` a whole one, once the window is where it was before the
+    /// loss.
     #[test]
     fn alpha_is_one_or_constant() {
         let spec = |key: &str, value: &str| PolicySpec {

@@ -4,9 +4,9 @@
 //! begins one. A message is complete when its run has both ends. Chunks are never searched one by one. They are
 //! identified by positions, which are TSNs that do not wrap.
 //!
-//! Ordered messages of a single chunk that wait for earlier messages lie in slots, which pages list by stream and SSN. This
-//! costs less than a run for each. When the buffer is full, or streams are reset or skip messages, they become runs like
-//! all others.
+//! Ordered messages of a single chunk that wait for earlier messages lie in slots, which pages list by stream and SSN.
+//! This costs less than a run for each. When the buffer is full, or streams are reset or skip messages, they become
+//! runs like all others.
 
 mod growing;
 mod slots;
@@ -68,8 +68,8 @@ struct Run {
     begun: Option<Box<PartialMessage>>,
 }
 
-/// Where messages with neighbouring SSNs of a stream lie. With larger pages, a single SSN on its page would cost too much
-/// memory.
+/// Where messages with neighbouring SSNs of a stream lie. With larger pages, a single SSN on its page would cost too
+/// much memory.
 #[derive(Clone, Default, Debug)]
 struct Page {
     count: u32,
@@ -191,8 +191,9 @@ impl Reassembly {
         }
     }
 
-    /// The SSNs of these streams (in order; none: all) restart. Drops what arrived before this position, and returns its size. The cost
-    /// depends on what is dropped, not on how many streams there are or how much waits: a peer can reset streams often.
+    /// The SSNs of these streams (in order; none: all) restart. Drops what arrived before this position, and returns
+    /// its size. The cost depends on what is dropped, not on how many streams there are or how much waits: a peer can
+    /// reset streams often.
     //= rfc6525#section-5.2.2
     pub(super) fn reset(&mut self, streams: &[u16], before: u64, ready: &mut Ready) -> Held {
         self.break_pages();

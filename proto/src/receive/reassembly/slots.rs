@@ -1,4 +1,5 @@
-//! Whole messages that wait, one in each slot. Messages that arrive one after the other lie side by side, whatever their SSNs are.
+//! Whole messages that wait, one in each slot. Messages that arrive one after the other lie side by side, whatever
+//! their SSNs are.
 
 use std::num::NonZeroU32;
 
@@ -30,7 +31,8 @@ impl Slots {
         u32::try_from(self.held.len()).ok().and_then(Slot::new).expect("fewer than 2³² chunks are held")
     }
 
-    /// Takes the chunk out of a slot that is in use. When nothing waits, the memory is returned, unless it is that of a few slots.
+    /// Takes the chunk out of a slot that is in use. When nothing waits, the memory is returned, unless it is that of a
+    /// few slots.
     pub(super) fn take(&mut self, slot: Slot) -> (u64, Data) {
         let message = self.held[index(slot)].take().expect("a slot in use");
         self.empty.push(slot);

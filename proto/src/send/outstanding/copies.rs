@@ -1,16 +1,19 @@
-//! Copies: a chunk in flight on its own path is also sent on a second path, so that later data need not wait for a slow path.
+//! Copies: a chunk in flight on its own path is also sent on a second path, so that later data need not wait for a slow
+//! path.
 //!
-//! Each copy counts in the flight of the path that carries it and keeps that path's T3-rtx running. An acknowledgement does not say which
-//! of the two arrived. So it ends both, measures no round trip, does not show that either path works, says nothing about the order of
-//! arrival, and grows the window of the chunk's own path as if there were no copy. If the chunk is found lost on its own path, it is not
-//! marked: the copy takes its place. If the copy is lost, the chunk stays as it was.
+//! Each copy counts in the flight of the path that carries it and keeps that path's T3-rtx running. An acknowledgement
+//! does not say which of the two arrived. So it ends both, measures no round trip, does not show that either path
+//! works, says nothing about the order of arrival, and grows the window of the chunk's own path as if there were no
+//! copy. If the chunk is found lost on its own path, it is not marked: the copy takes its place. If the copy is lost,
+//! the chunk stays as it was.
 
 use super::{ChunkState, Outstanding, Sent};
 use crate::path::{PathId, Paths};
 use crate::wire::chunk::Data;
 use crate::{Time, Tsn};
 
-/// The chunk was acknowledged or given up, so its copy ends too. Returns the bytes of copy that are no longer in flight.
+/// The chunk was acknowledged or given up, so its copy ends too. Returns the bytes of copy that are no longer in
+/// flight.
 pub(super) fn end(sent: &mut Sent, tsn: Tsn, paths: &mut Paths) -> u64 {
     let Some(id) = sent.copy.take() else { return 0 };
     let size = u64::from(sent.size);

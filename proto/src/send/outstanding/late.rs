@@ -1,5 +1,5 @@
-//! RACK (RFC 8985 §6.2, step 5): finds chunks that are lost because later chunks of their path have arrived. Also finds the chunk that a
-//! tail loss probe sends again (§7.3).
+//! RACK (RFC 8985 §6.2, step 5): finds chunks that are lost because later chunks of their path have arrived. Also finds
+//! the chunk that a tail loss probe sends again (§7.3).
 
 use smallvec::SmallVec;
 
@@ -15,8 +15,8 @@ use crate::{Time, Tsn};
 pub(crate) type ByPath = SmallVec<[Option<Lateness>; 4]>;
 
 impl Outstanding {
-    /// Marks the chunks that count as lost by now, and sets the time at which the next one will. Calls `each` with every marked chunk and
-    /// its path.
+    /// Marks the chunks that count as lost by now, and sets the time at which the next one will. Calls `each` with
+    /// every marked chunk and its path.
     //= rfc8985#section-6.2
     pub(crate) fn mark_late(
         &mut self,
@@ -59,7 +59,8 @@ impl Outstanding {
         }
     }
 
-    /// Offsets of the chunks that a chunk sent later may have overtaken. A chunk that was sent once was sent after all lower ones.
+    /// Offsets of the chunks that a chunk sent later may have overtaken. A chunk that was sent once was sent after all
+    /// lower ones.
     fn below_the_newest(&self) -> Ranges {
         let resent = self.highest_resent.filter(|tsn| !tsn.before(self.first));
         let resent = resent.map_or(0, |tsn| tsn.distance_from(self.first) + 1);
@@ -110,8 +111,8 @@ impl Outstanding {
     }
 }
 
-/// When a chunk counts as lost if a later chunk of its path was delivered. If a copy has taken the chunk's place, the time at which it was
-/// sent is unknown: T3-rtx must detect the loss.
+/// When a chunk counts as lost if a later chunk of its path was delivered. If a copy has taken the chunk's place, the
+/// time at which it was sent is unknown: T3-rtx must detect the loss.
 fn due(sent: &Sent, tsn: Tsn, by_path: &ByPath) -> Option<Time> {
     let judged = sent.state == ChunkState::InFlight && (sent.copy.is_some() || !sent.copied);
     let lateness = by_path.get(sent.path.index()).copied().flatten();

@@ -1,4 +1,5 @@
-//! Missing reports (RFC 9260 §7.2.4): finds the chunks that a SACK reports missing, counts the reports, and marks chunks.
+//! Missing reports (RFC 9260 §7.2.4): finds the chunks that a SACK reports missing, counts the reports, and marks
+//! chunks.
 
 use super::{ChunkState, Outstanding, SackNews, Sent};
 use crate::Config;
@@ -16,14 +17,14 @@ pub(crate) struct Reported {
     pub(crate) under_way: bool,
     /// The exit point of the current or the last one.
     pub(crate) exit: Option<Tsn>,
-    /// The size of a full chunk if chunks may be marked early, because no new data can be sent and so no further missing
-    /// reports will come.
+    /// The size of a full chunk if chunks may be marked early, because no new data can be sent and so no further
+    /// missing reports will come.
     pub(crate) last_unit: Option<u32>,
 }
 
 impl Outstanding {
-    /// Counts the missing reports of the SACK just read, and marks the chunks that have enough of them. Calls `each` with every counted
-    /// chunk and whether it was marked.
+    /// Counts the missing reports of the SACK just read, and marks the chunks that have enough of them. Calls `each`
+    /// with every counted chunk and whether it was marked.
     //= rfc9260#section-7.2.4
     pub(crate) fn count_missing(
         &mut self,
@@ -139,13 +140,14 @@ impl Outstanding {
     }
 }
 
-/// The number of missing reports that marks a chunk. RACK uses it as the number of chunks beyond a hole that prove a loss.
+/// The number of missing reports that marks a chunk. RACK uses it as the number of chunks beyond a hole that prove a
+/// loss.
 pub(crate) fn enough(rules: &Rules) -> u32 {
     rules.missing_reports
 }
 
-/// Whether a SACK that acknowledges `newest` can count as a missing report of this chunk. Data that was under way when the chunk was marked
-/// says nothing about its retransmission.
+/// Whether a SACK that acknowledges `newest` can count as a missing report of this chunk. Data that was under way when
+/// the chunk was marked says nothing about its retransmission.
 fn counts(sent: &Sent, rule: FastRetransmissions, newest: Option<Tsn>) -> bool {
     let beyond = |point| newest.is_some_and(|newest| newest.after(point));
     rule != FastRetransmissions::PerRecovery || sent.fast.is_none_or(beyond)
@@ -201,8 +203,8 @@ impl Counting {
         if self.dac == Dac::Off {
             return Some(1);
         }
-        // If a SACK covers several paths, or acknowledges chunks on both sides of this one, then possibly only one of its packets was above
-        // this chunk.
+        // If a SACK covers several paths, or acknowledges chunks on both sides of this one, then possibly only one of
+        // its packets was above this chunk.
         let across = tally.lowest.is_none_or(|lowest| lowest.before(tsn));
         Some(if self.paths > 1 || across { 1 } else { self.packets })
     }

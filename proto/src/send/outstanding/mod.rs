@@ -1,4 +1,5 @@
-//! Chunks that were sent and are not yet covered by the Cumulative TSN Ack: a ring indexed by TSN − first, with one state per TSN.
+//! Chunks that were sent and are not yet covered by the Cumulative TSN Ack: a ring indexed by TSN − first, with one
+//! state per TSN.
 
 mod copies;
 mod late;
@@ -134,7 +135,8 @@ impl Outstanding {
         self.ring.front().map(|sent| sent.path)
     }
 
-    /// The SSN of the lowest ordered chunk of this stream, if at least `count` chunks, that one included, may belong to the stream.
+    /// The SSN of the lowest ordered chunk of this stream, if at least `count` chunks, that one included, may belong to
+    /// the stream.
     pub(crate) fn lowest_ssn(&self, stream: u16, count: usize) -> Option<Ssn> {
         // Behind these, too few are left.
         let first = (self.ring.len() + 1).saturating_sub(count);
@@ -259,7 +261,8 @@ impl Outstanding {
         self.marked.iter().rev().find(on_path).copied()
     }
 
-    /// The path of the lowest marked chunk above `point`, or of the lowest of all, that was last sent on none of these paths.
+    /// The path of the lowest marked chunk above `point`, or of the lowest of all, that was last sent on none of these
+    /// paths.
     pub(crate) fn lowest_marked_beyond(&self, point: Option<Tsn>, but: &[PathId]) -> Option<PathId> {
         let beyond = |tsn: &&Tsn| point.is_none_or(|point| tsn.after(point));
         let path = |tsn| self.get(tsn).filter(|sent| sent.is_marked()).map(|sent| sent.path);
@@ -496,7 +499,8 @@ impl Outstanding {
         });
     }
 
-    /// Gives up a chunk. It counts as acknowledged, but no window grows for it. Returns its data unless the peer has it.
+    /// Gives up a chunk. It counts as acknowledged, but no window grows for it. Returns its data unless the peer has
+    /// it.
     //= rfc3758#section-3.5
     pub(crate) fn abandon(&mut self, tsn: Tsn, paths: &mut Paths) -> Option<Data> {
         let index = self.index(tsn)?;

@@ -1,4 +1,5 @@
-//! What a SACK newly acknowledges (RFC 9260 §6.2.1, §7.2.4). The cost depends on what is new in it, not on how much is outstanding.
+//! What a SACK newly acknowledges (RFC 9260 §6.2.1, §7.2.4). The cost depends on what is new in it, not on how much is
+//! outstanding.
 
 use std::hint::cold_path;
 
@@ -47,7 +48,8 @@ pub(crate) struct SackNews {
     pub(crate) fast_acked: bool,
     /// Whether it cumulatively acknowledged a retransmitted chunk.
     pub(crate) resent_acked: bool,
-    /// The highest TSN newly acknowledged, plus one, as an offset from the new first TSN. 0 if no such TSN is beyond it.
+    /// The highest TSN newly acknowledged, plus one, as an offset from the new first TSN. 0 if no such TSN is beyond
+    /// it.
     pub(super) newest: u32,
     /// Whether there were Gap Ack Blocks.
     pub(super) gaps: bool,
@@ -86,7 +88,8 @@ impl SackNews {
 }
 
 impl Outstanding {
-    /// Takes in any SACK: updates the states of chunks, the flight, the tallies and the RTT. Missing reports are counted afterwards.
+    /// Takes in any SACK: updates the states of chunks, the flight, the tallies and the RTT. Missing reports are
+    /// counted afterwards.
     pub(crate) fn take_in(
         &mut self,
         sack: &Sack,
@@ -114,9 +117,9 @@ impl Outstanding {
         SackOutcome::News(news)
     }
 
-    /// Takes in a plain SACK, which most are: without Gap Ack Blocks now or before, acknowledging chunks that were sent once, all on one path.
-    /// Leaves everything as [`take_in`](Self::take_in) would, but returns what it says about its path instead of noting it there. Returns
-    /// `None` for any other SACK.
+    /// Takes in a plain SACK, which most are: without Gap Ack Blocks now or before, acknowledging chunks that were sent
+    /// once, all on one path. Leaves everything as [`take_in`](Self::take_in) would, but returns what it says about its
+    /// path instead of noting it there. Returns `None` for any other SACK.
     #[inline(always)]
     pub(crate) fn take_plain(&mut self, sack: &Sack, now: Time, paths: &mut Paths) -> Option<PlainSack> {
         let covered = sack.cumulative.distance_from(self.point()) as usize;
@@ -337,7 +340,8 @@ fn hear_order(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool)
     rack.gapped += u32::from(by_gap);
 }
 
-/// As `acknowledge`, for a chunk that may be timed beside the one that is being timed (rule `rtt_on_cut`). Its measurement ends for another.
+/// As `acknowledge`, for a chunk that may be timed beside the one that is being timed (rule `rtt_on_cut`). Its
+/// measurement ends for another.
 #[cold]
 fn acknowledge_timed(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool) {
     let timed_out = sent.state == ChunkState::Marked(Why::Timeout);
@@ -350,7 +354,8 @@ fn acknowledge_timed(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap
     }
 }
 
-/// A chunk that a Gap Ack Block had acknowledged is missing again. It is in flight as before, with one missing report or as many as it had.
+/// A chunk that a Gap Ack Block had acknowledged is missing again. It is in flight as before, with one missing report
+/// or as many as it had.
 //= rfc9260#section-6.2.1
 fn renege(sent: &mut Sent, tsn: Tsn, now: Time, paths: &mut Paths, keep_reports: bool) {
     if sent.state != ChunkState::Acked {
@@ -434,7 +439,8 @@ mod tests {
         }
     }
 
-    /// Of four chunks the third is the only one of its stream. Who looks for streams with three chunks need not look there.
+    /// Of four chunks the third is the only one of its stream. Who looks for streams with three chunks need not look
+    /// there.
     #[test]
     fn the_search_for_an_ssn_ends_where_too_few_chunks_are_left() {
         let mut random = ChaCha8Rng::seed_from_u64(1);

@@ -1,5 +1,5 @@
-//! Cumulative points of single paths (cwnd update for CMT, CUC). With several paths the Cumulative TSN Ack Point does not move while one
-//! path waits for a lost chunk, although the other paths deliver in order.
+//! Cumulative points of single paths (cwnd update for CMT, CUC). With several paths the Cumulative TSN Ack Point does
+//! not move while one path waits for a lost chunk, although the other paths deliver in order.
 
 use std::ops::Range;
 
@@ -64,8 +64,8 @@ fn pass(tsn: Tsn, points: &mut Points, tally: &mut SackResult) {
 }
 
 impl Outstanding {
-    /// Searches for the points of all paths up to the first chunk beyond the last Gap Ack Block, and moves those that the blocks
-    /// acknowledge. The blocks are not taken in yet.
+    /// Searches for the points of all paths up to the first chunk beyond the last Gap Ack Block, and moves those that
+    /// the blocks acknowledge. The blocks are not taken in yet.
     pub(super) fn seek_points(
         &mut self,
         said: &Ranges,

@@ -5,7 +5,8 @@ use crate::control::ranges::Ranges;
 use crate::wire::chunk::NrSack;
 
 impl Outstanding {
-    /// Frees the data of the chunks that this NR-SACK says are kept. It was already taken in as a SACK. Returns the user bytes freed.
+    /// Frees the data of the chunks that this NR-SACK says are kept. It was already taken in as a SACK. Returns the
+    /// user bytes freed.
     pub(crate) fn release(&mut self, sack: &NrSack) -> u64 {
         if sack.kept.is_empty() || sack.cumulative != self.point() {
             return 0;

@@ -36,7 +36,8 @@ tlv! {
         /// 0xC001: adds an address of the sender. The unspecified address means the packet's source address.
         0xc001 Add(AddressRequest) as Plain,
         //= rfc5061#section-4.2.2
-        /// 0xC002: deletes an address of the sender. The unspecified address deletes all but the packet's source address.
+        /// 0xC002: deletes an address of the sender. The unspecified address deletes all but the packet's source
+        /// address.
         0xc002 Delete(AddressRequest) as Plain,
         //= rfc5061#section-4.2.3
         /// 0xC003: a request failed.

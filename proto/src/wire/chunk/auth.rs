@@ -22,9 +22,9 @@ pub struct Auth {
     pub covered: Covered,
 }
 
-/// The bytes that follow a received AUTH chunk. The HMAC covers these bytes. Encoding the chunks again could give other bytes, because a
-/// peer may set reserved bits. The field is empty if the packet was never decoded from bytes. It repeats the packet's other chunks, so it
-/// is no part of this chunk's value: any two are equal.
+/// The bytes that follow a received AUTH chunk. The HMAC covers these bytes. Encoding the chunks again could give other
+/// bytes, because a peer may set reserved bits. The field is empty if the packet was never decoded from bytes. It
+/// repeats the packet's other chunks, so it is no part of this chunk's value: any two are equal.
 #[derive(Clone, Default, Eq, Debug)]
 pub struct Covered(pub Option<Bytes>);
 

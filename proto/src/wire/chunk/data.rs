@@ -17,8 +17,8 @@ pub(super) const IMMEDIATE: u8 = 8;
 
 /// A user message or a fragment of one.
 ///
-/// The payload has at most 65,519 bytes. A sent chunk has at least one. A received chunk may be empty, because the association must answer
-/// it with an ABORT ("No User Data").
+/// The payload has at most 65,519 bytes. A sent chunk has at least one. A received chunk may be empty, because the
+/// association must answer it with an ABORT ("No User Data").
 #[derive(PartialEq, Eq, Debug)]
 pub struct Data {
     /// Transmission Sequence Number.

@@ -10,7 +10,8 @@ use crate::{Mid, Ssn, Tsn};
 /// Bytes of FORWARD TSN and I-FORWARD-TSN before the streams.
 pub const FORWARD_HEADER: usize = CHUNK_HEADER + 4;
 
-/// FORWARD TSN: the receiver treats all TSNs up to this one as received. The sender has given up those that are missing.
+/// FORWARD TSN: the receiver treats all TSNs up to this one as received. The sender has given up those that are
+/// missing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ForwardTsn {
     /// The new Cumulative TSN.

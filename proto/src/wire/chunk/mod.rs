@@ -39,16 +39,17 @@ use super::tlv::{length, pad};
 use super::{DecodeError, EncodeError};
 use content::Content;
 
-/// Declares the chunk types: number, variant, content. The usual ones are encoded and decoded where a packet is: in a function with all
-/// types, the compiler would prepare the registers and the stack for those that hardly any packet holds.
+/// Declares the chunk types: number, variant, content. The usual ones are encoded and decoded where a packet is: in a
+/// function with all types, the compiler would prepare the registers and the stack for those that hardly any packet
+/// holds.
 macro_rules! chunks {
     (
         usual { $( $(#[$usual_doc:meta])* $usual_number:literal $usual:ident($usual_content:ty), )+ }
         others { $( $(#[$doc:meta])* $number:literal $name:ident($content:ty), )+ }
     ) => {
         /// A chunk.
-        // The tag has eight bytes, so that there is no gap behind it. A gap is copied together with the fields behind it, and such
-        // copies wait until all of these are stored: 2.5 % of the time of a simulated transfer.
+        // The tag has eight bytes, so that there is no gap behind it. A gap is copied together with the fields behind
+        // it, and such copies wait until all of these are stored: 2.5 % of the time of a simulated transfer.
         #[derive(Clone, PartialEq, Eq, Debug)]
         #[repr(u64)]
         pub enum Chunk {
@@ -252,7 +253,8 @@ impl Chunk {
         }
     }
 
-    /// The chunk as bytes, with header and padding. [`Cause::UnrecognizedChunk`](super::Cause::UnrecognizedChunk) contains them.
+    /// The chunk as bytes, with header and padding. [`Cause::UnrecognizedChunk`](super::Cause::UnrecognizedChunk)
+    /// contains them.
     pub fn to_bytes(&self) -> Result<Bytes, EncodeError> {
         let mut out = BytesMut::with_capacity(self.padded_size());
         self.put(&mut out)?;

@@ -29,7 +29,8 @@ pub struct GapBlock {
 /// Which data the receiver has, and how much room its buffer has left.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sack {
-    /// The chunk flags. RFC 9260 defines none. With DAC, the two highest bits count the packets with DATA that the SACK acknowledges.
+    /// The chunk flags. RFC 9260 defines none. With DAC, the two highest bits count the packets with DATA that the SACK
+    /// acknowledges.
     pub flags: u8,
     /// The Cumulative TSN Ack: all TSNs up to this one have arrived.
     pub cumulative: Tsn,
@@ -52,7 +53,8 @@ impl Sack {
         (packets.min(3) as u8) << PACKETS_SHIFT
     }
 
-    /// The number of packets with DATA that the SACK acknowledges according to its flags. It is 0 if the peer does not use DAC.
+    /// The number of packets with DATA that the SACK acknowledges according to its flags. It is 0 if the peer does not
+    /// use DAC.
     pub fn packets(&self) -> u8 {
         self.flags >> PACKETS_SHIFT
     }

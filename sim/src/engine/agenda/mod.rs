@@ -1,12 +1,12 @@
 //! The agenda: the next event of each entity, ordered by (time, turn).
 //!
-//! Events that come soon wait in the *front*, a short sorted list: most events are taken out of it and put into it, which moves a few
-//! entries. The others wait in a tournament (`tournament.rs`), and move to the front when it is empty. The *horizon* is between both:
-//! every event before it is in the front, every other one in the tournament.
+//! Events that come soon wait in the *front*, a short sorted list: most events are taken out of it and put into it,
+//! which moves a few entries. The others wait in a tournament (`tournament.rs`), and move to the front when it is
+//! empty. The *horizon* is between both: every event before it is in the front, every other one in the tournament.
 //!
-//! Entities that never affect each other belong to different *components* (`components.rs`). Their events need no common
-//! order. In a *round*, a span of time, all events of one component come first, then those of the next. So consecutive
-//! events find what they need in the processor's cache, however many components there are.
+//! Entities that never affect each other belong to different *components* (`components.rs`). Their events need no
+//! common order. In a *round*, a span of time, all events of one component come first, then those of the next. So
+//! consecutive events find what they need in the processor's cache, however many components there are.
 
 mod tournament;
 
@@ -56,7 +56,8 @@ pub(crate) struct Agenda {
     span: u64,
     /// By entity: the number of its component; empty if all are one.
     components: Vec<u32>,
-    /// The round: events before its end are ordered by component, the others by time. Before the first round, both are 0.
+    /// The round: events before its end are ordered by component, the others by time. Before the first round, both are
+    /// 0.
     begin: Time,
     end: Time,
 }
@@ -83,7 +84,8 @@ const LONGEST: usize = 128;
 const SHORT: usize = 16;
 /// The longest round. In it, a component has many events, and the end of the run comes closer for all of them.
 const ROUND: Duration = Duration::from_secs(1);
-/// In the key of an event of the round, the component stands above this many bits, and the time since the beginning below.
+/// In the key of an event of the round, the component stands above this many bits, and the time since the beginning
+/// below.
 const SINCE: u32 = 32;
 /// The key of an event after the round is its time plus this.
 const AFTER: u64 = 1 << 63;
@@ -177,7 +179,8 @@ impl Agenda {
         }
     }
 
-    /// Moves the horizon, and the events before it from the tournament to the empty front. Returns the key of the earliest.
+    /// Moves the horizon, and the events before it from the tournament to the empty front. Returns the key of the
+    /// earliest.
     #[inline(never)]
     fn refill(&mut self) -> u64 {
         let first = self.back.first().key;
@@ -281,7 +284,8 @@ impl Agenda {
         }
     }
 
-    /// Where an event of this key and turn belongs in a front of more than `SHORT` events. Most are among the next ones.
+    /// Where an event of this key and turn belongs in a front of more than `SHORT` events. Most are among the next
+    /// ones.
     #[inline(never)]
     fn place_in_long_front(&self, own: (u64, Turn)) -> usize {
         let near = self.front.len() - SHORT;

@@ -1,6 +1,7 @@
-//! A tournament of events: every entity has a leaf, and every node above names the entity whose event is the earliest below it. When
-//! the event of an entity changes, the nodes above its leaf are decided again. That takes the same few steps whatever the
-//! other events are, and leaves nothing behind, however often events are moved. An entity gets its leaf with its first event here.
+//! A tournament of events: every entity has a leaf, and every node above names the entity whose event is the earliest
+//! below it. When the event of an entity changes, the nodes above its leaf are decided again. That takes the same few
+//! steps whatever the other events are, and leaves nothing behind, however often events are moved. An entity gets its
+//! leaf with its first event here.
 
 use std::hint::select_unpredictable;
 
@@ -13,8 +14,8 @@ pub(super) struct Tournament {
     leaves: Vec<u32>,
     /// The number of entities that have leaves.
     placed: u32,
-    /// Node 1 is the root, nodes 2i and 2i + 1 are below node i, and the leaves come last, as many as a power of two. Each has the
-    /// first event below it; its key is `NONE` if there is no event.
+    /// Node 1 is the root, nodes 2i and 2i + 1 are below node i, and the leaves come last, as many as a power of two.
+    /// Each has the first event below it; its key is `NONE` if there is no event.
     earliest: Vec<Event>,
 }
 
@@ -35,8 +36,8 @@ impl Tournament {
         self.earliest[1]
     }
 
-    /// Gives the event of `entity` this key, `NONE` if it has none any more. `turn` tells the turn of an entity's event: it decides
-    /// between equal keys.
+    /// Gives the event of `entity` this key, `NONE` if it has none any more. `turn` tells the turn of an entity's
+    /// event: it decides between equal keys.
     #[inline(never)]
     pub(super) fn place(&mut self, entity: Entity, key: u64, turn: impl Fn(Entity) -> Turn) {
         if self.leaves[entity as usize] == NO_LEAF {

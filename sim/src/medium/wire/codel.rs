@@ -1,5 +1,5 @@
-//! Controlled Delay (RFC 8289): a packet is dropped at the head of the queue when packets have waited longer than `target`
-//! for at least `interval`.
+//! Controlled Delay (RFC 8289): a packet is dropped at the head of the queue when packets have waited longer than
+//! `target` for at least `interval`.
 
 use std::collections::VecDeque;
 
@@ -71,8 +71,8 @@ impl<P> Codel<P> {
 
     /// The packet that leaves now, with its size; `dropped` gets those before it.
     //= rfc8289#section-5.5
-    // The control law spaces drops by interval / √count while packets wait for too long, and resumes from the count that
-    // it had when that begins again soon.
+    // The control law spaces drops by interval / √count while packets wait for too long, and resumes from the count
+    // that it had when that begins again soon.
     pub(crate) fn leave(&mut self, now: Time, mut dropped: impl FnMut(P, u32)) -> Option<(P, u32)> {
         let (mut head, mut late) = self.head(now);
         if self.dropping {

@@ -1,7 +1,7 @@
 //! Jitter: how much later than its delay each packet arrives on a link direction.
 //!
-//! The n-th packet offered takes the n-th draw. Without a change of order the draw is added to the packet's delay, and a
-//! packet arrives no earlier than the one before it. With a change of order a packet that has come to the end of the
+//! The n-th packet offered takes the n-th draw. Without a change of order the draw is added to the packet's delay, and
+//! a packet arrives no earlier than the one before it. With a change of order a packet that has come to the end of the
 //! FIFO is held here for as long as its draw says.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,8 @@ use crate::transport::Frame;
 #[derive(Debug)]
 pub(crate) struct Jitter {
     draws: Draws,
-    /// Nanoseconds: draws are uniform from zero to this. Each holds for packets that leave after its time, until the next.
+    /// Nanoseconds: draws are uniform from zero to this. Each holds for packets that leave after its time, until the
+    /// next.
     most: Vec<(Time, u64)>,
     pub(super) reorder: bool,
     /// Packets held, by arrival and turn.

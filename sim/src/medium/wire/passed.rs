@@ -92,8 +92,8 @@ impl Passed {
         self.all.iter().filter(move |pass| pass.transit.arrival >= now).map(|pass| pass.hop)
     }
 
-    /// Takes back what is later than `end`, and keeps those that are on the link then. The most packets that were in the queue, if
-    /// that has to be taken back too.
+    /// Takes back what is later than `end`, and keeps those that are on the link then. The most packets that were in
+    /// the queue, if that has to be taken back too.
     pub(super) fn rewind(&mut self, end: (Time, Turn), counters: &mut Counters) -> Option<u32> {
         let mut most = None;
         while let Some(pass) = self.all.pop_if(|pass| (pass.transit.entered, pass.transit.came) > end) {

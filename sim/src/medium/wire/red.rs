@@ -1,5 +1,5 @@
-//! Random Early Detection (Floyd and Jacobson 1993) as ns-2 2.35 has it with `gentle_` and `wait_` on and `bytes_` off: the arriving packet
-//! is the one that is dropped, whatever its size.
+//! Random Early Detection (Floyd and Jacobson 1993) as ns-2 2.35 has it with `gentle_` and `wait_` on and `bytes_` off:
+//! the arriving packet is the one that is dropped, whatever its size.
 
 use anabranch_proto::Time;
 
@@ -129,8 +129,9 @@ mod tests {
         (0..times).map(|_| red.drops(Time::ZERO, &seen())).collect()
     }
 
-    /// With an average of twice `max` each packet is dropped, but the one that finds an average above `min` for the first time. Every drop begins
-    /// the distance to the next anew, as in ns-2: at 10 packets, whose probability is 1/20, no packet is dropped before the twentieth.
+    /// With an average of twice `max` each packet is dropped, but the one that finds an average above `min` for the
+    /// first time. Every drop begins the distance to the next anew, as in ns-2: at 10 packets, whose probability is
+    /// 1/20, no packet is dropped before the twentieth.
     #[test]
     fn every_drop_begins_the_distance_anew() {
         let mut red = red();

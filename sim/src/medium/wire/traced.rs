@@ -238,7 +238,8 @@ pub(crate) fn carried(rows: &[Sample], interpolation: Interpolation) -> u128 {
     all.map(|(segment, end)| u128::from(segment.rate) * u128::from(end - segment.from)).sum()
 }
 
-/// The values at this part of the way from one sample to the next. Where one of the two leaves a value to the link, the first holds.
+/// The values at this part of the way from one sample to the next. Where one of the two leaves a value to the link, the
+/// first holds.
 fn mixed(before: &Sample, after: &Sample, part: f64, from: u64) -> Segment {
     let mix = |a: f64, b: f64| a + (b - a) * part;
     let nanos = |sample: &Sample| sample.delay.map(|delay| delay.as_nanos() as f64);

@@ -4,9 +4,10 @@ use anabranch_proto::Time;
 
 /// A deadline for each of a fixed number of entities, with quick access to the earliest.
 ///
-/// It is a tree whose nodes have eight children. The lowest level holds the deadlines by entity number. Each entry above is the earliest of
-/// the row of eight entries below it. Setting a deadline updates the entries above it only as far as they change, and leaves no stale
-/// entries. That matters because stations set and cancel deadlines with every frame that they hear.
+/// It is a tree whose nodes have eight children. The lowest level holds the deadlines by entity number. Each entry
+/// above is the earliest of the row of eight entries below it. Setting a deadline updates the entries above it only as
+/// far as they change, and leaves no stale entries. That matters because stations set and cancel deadlines with every
+/// frame that they hear.
 #[derive(Debug)]
 pub(super) struct Deadlines {
     /// The levels from the lowest to the highest, which has one row.
@@ -34,8 +35,8 @@ impl Deadlines {
         self.earliest
     }
 
-    /// The entity with the earliest deadline, if that is not after `now`. Among equal deadlines it is the lowest number. The deadline
-    /// remains until it is set again.
+    /// The entity with the earliest deadline, if that is not after `now`. Among equal deadlines it is the lowest
+    /// number. The deadline remains until it is set again.
     pub(super) fn due(&self, now: Time) -> Option<usize> {
         if self.earliest > now || self.earliest == Time::NEVER {
             return None;

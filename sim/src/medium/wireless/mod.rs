@@ -1,14 +1,15 @@
 //! A wireless channel: radios that share the air through the distributed coordination function of IEEE 802.11.
 //!
-//! It is sans-I/O, like every medium. [`Channel::offer`] gives a packet to a radio for a neighbour. [`Channel::next`] says when the next
-//! event of a group takes place. [`Channel::advance`] carries it out and reports what was delivered or dropped. The channel knows nothing about a
-//! packet except its size.
+//! It is sans-I/O, like every medium. [`Channel::offer`] gives a packet to a radio for a neighbour. [`Channel::next`]
+//! says when the next event of a group takes place. [`Channel::advance`] carries it out and reports what was delivered
+//! or dropped. The channel knows nothing about a packet except its size.
 //!
-//! A frame passes from neighbour to neighbour in order of distance: first its beginning reaches each of them, then its end. So the
-//! cost of a frame depends on the number of its neighbours, not on the number of radios. This takes microseconds, in which mostly
-//! nothing else happens: then the frame needs no event. Otherwise it waits in its group. At equal times, stations act first, then
-//! frames end, then frames begin. So two stations whose backoffs end in the same slot both transmit. Stations that are not connected
-//! by a chain of neighbours form different groups, which are the parts of the medium. Each group has its own deadlines and events.
+//! A frame passes from neighbour to neighbour in order of distance: first its beginning reaches each of them, then its
+//! end. So the cost of a frame depends on the number of its neighbours, not on the number of radios. This takes
+//! microseconds, in which mostly nothing else happens: then the frame needs no event. Otherwise it waits in its group.
+//! At equal times, stations act first, then frames end, then frames begin. So two stations whose backoffs end in the
+//! same slot both transmit. Stations that are not connected by a chain of neighbours form different groups, which are
+//! the parts of the medium. Each group has its own deadlines and events.
 
 mod deadlines;
 mod flight;
@@ -109,7 +110,8 @@ impl<F> Channel<F> {
         }
     }
 
-    /// Gives a packet of `size` bytes to the radio `from` for its neighbour `to`. Returns the packet if the queue is full.
+    /// Gives a packet of `size` bytes to the radio `from` for its neighbour `to`. Returns the packet if the queue is
+    /// full.
     pub(crate) fn offer(
         &mut self,
         now: Time,
@@ -138,8 +140,8 @@ impl<F> Channel<F> {
         self.groups[group].earliest()
     }
 
-    /// Carries out everything that is due at `now` in a group, and then everything that is due before `until`, as long as no packet
-    /// has been delivered or dropped. Returns the time of the last event.
+    /// Carries out everything that is due at `now` in a group, and then everything that is due before `until`, as long
+    /// as no packet has been delivered or dropped. Returns the time of the last event.
     pub(crate) fn advance(&mut self, group: usize, now: Time, until: Time, fates: &mut Vec<Fate<F>>) -> Time {
         let mut now = now;
         loop {
@@ -177,7 +179,8 @@ impl<F> Channel<F> {
         self.sent = Some(Vec::new());
     }
 
-    /// Takes the frames recorded since the last call. Each comes with its packet if it is data that its addressee has not yet received.
+    /// Takes the frames recorded since the last call. Each comes with its packet if it is data that its addressee has
+    /// not yet received.
     pub(crate) fn take_frames(&mut self, mut show: impl FnMut(&Dcf, &Air, Option<&F>)) {
         for air in self.sent.as_mut().map(std::mem::take).unwrap_or_default() {
             let packet = self.stations[air.from as usize].packet().filter(|_| air.kind == Kind::Data);
@@ -271,8 +274,9 @@ impl<F> Channel<F> {
         }
     }
 
-    /// A frame passes its neighbours up to `until`. If something else is due first, or a packet was delivered, it waits in its
-    /// group. While its sender transmits and all neighbours have heard its beginning, the deadline of its sender is enough.
+    /// A frame passes its neighbours up to `until`. If something else is due first, or a packet was delivered, it waits
+    /// in its group. While its sender transmits and all neighbours have heard its beginning, the deadline of its sender
+    /// is enough.
     fn pass(&mut self, mut flight: FrameInFlight, until: Time, fates: &mut Vec<Fate<F>>) {
         let from = flight.air.from as usize;
         let group = self.part(flight.air.from);

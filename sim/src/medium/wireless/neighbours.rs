@@ -111,8 +111,8 @@ pub(crate) fn distance([ax, ay]: [f64; 2], [bx, by]: [f64; 2]) -> f64 {
     ((ax - bx) * (ax - bx) + (ay - by) * (ay - by)).sqrt()
 }
 
-/// Rounded up. So a detour is never shorter than the direct way, and stations that count slots from the end of the same frame to the same
-/// slot do not hear each other first.
+/// Rounded up. So a detour is never shorter than the direct way, and stations that count slots from the end of the same
+/// frame to the same slot do not hear each other first.
 fn propagation(metres: f64) -> u64 {
     ((metres * PER_METRE.0 / PER_METRE.1).ceil() as u64).max(1)
 }

@@ -1,5 +1,5 @@
-//! Reception by power. Signals add up. A frame is readable while its power exceeds noise and all other signals by a threshold. A new signal
-//! that exceeds all of these by the same threshold is received instead (capture).
+//! Reception by power. Signals add up. A frame is readable while its power exceeds noise and all other signals by a
+//! threshold. A new signal that exceeds all of these by the same threshold is received instead (capture).
 //!
 //! The rules are those of GloMoSim's radio with a sharp threshold. Strengths are in milliwatts.
 

@@ -1,5 +1,5 @@
-//! Models of reception: whether a radio begins to receive a signal, whether it can read a signal in the presence of others, and whether it
-//! senses the medium busy.
+//! Models of reception: whether a radio begins to receive a signal, whether it can read a signal in the presence of
+//! others, and whether it senses the medium busy.
 
 use std::fmt::Debug;
 
@@ -57,8 +57,8 @@ impl Alone {
     }
 }
 
-/// Three ranges. Within `decode` a frame can be read. Within `sense` the medium is busy, and an unreadable frame is noticed. Within
-/// `interfere` any signal spoils another. Strengths are distance to the power of −4.
+/// Three ranges. Within `decode` a frame can be read. Within `sense` the medium is busy, and an unreadable frame is
+/// noticed. Within `interfere` any signal spoils another. Strengths are distance to the power of −4.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub(crate) struct Range {
     interfere: f64,

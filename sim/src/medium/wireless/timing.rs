@@ -77,8 +77,8 @@ impl Timing {
         self.preamble + payload + self.extension
     }
 
-    /// How long a station waits, after its own frame, for an answer. By then either the answer's preamble has been received or no answer
-    /// comes.
+    /// How long a station waits, after its own frame, for an answer. By then either the answer's preamble has been
+    /// received or no answer comes.
     pub(crate) fn answer_timeout(&self) -> u64 {
         self.sifs + self.slot + self.preamble
     }

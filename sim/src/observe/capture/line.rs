@@ -70,8 +70,8 @@ pub enum Direction {
     Out,
 }
 
-/// Describes a captured packet. SCTP is expected on IP and on the UDP ports `udp`, TCP on IP. A datagram that the kernel had not
-/// yet cut into packets gives several lines.
+/// Describes a captured packet. SCTP is expected on IP and on the UDP ports `udp`, TCP on IP. A datagram that the
+/// kernel had not yet cut into packets gives several lines.
 pub fn explain(packet: &CapturedPacket, udp: &[u16]) -> Vec<Line> {
     let mut line = Line {
         number: packet.number,

@@ -28,15 +28,16 @@ pub struct SctpPacket {
     pub hops_left: u8,
     /// Its size in bytes, IP header included.
     pub size: u32,
-    /// Whether a simulated link dropped it when it was offered: it is recorded then, before those that waited in the queue.
+    /// Whether a simulated link dropped it when it was offered: it is recorded then, before those that waited in the
+    /// queue.
     pub refused: bool,
     /// The packet.
     pub packet: Packet,
 }
 
-/// The SCTP packets in a captured packet, on IP or on the UDP ports `udp`: none if it is something else; several if the kernel had not
-/// yet cut it. `None`: it is one, but it is malformed, has no time, or lacks more than user data at its end; or it may be one, or a part of one: a
-/// fragment of IP, or a packet of a link that is not known.
+/// The SCTP packets in a captured packet, on IP or on the UDP ports `udp`: none if it is something else; several if the
+/// kernel had not yet cut it. `None`: it is one, but it is malformed, has no time, or lacks more than user data at its
+/// end; or it may be one, or a part of one: a fragment of IP, or a packet of a link that is not known.
 pub fn sctp_packets(captured: &CapturedPacket, udp: &[u16]) -> Option<Vec<SctpPacket>> {
     let found = match layers::transport(captured.link_type, &captured.bytes, udp) {
         Ok(found) => found,

@@ -1,7 +1,7 @@
 //! A frame of a radio as the bytes that a capture has: radiotap, the MAC frame of IEEE 802.11, and its check sequence.
 //!
-//! Between the MAC header and a packet stand LLC and SNAP, 8 bytes, whatever the scenario's `llc` says: programs look for
-//! the packet behind them.
+//! Between the MAC header and a packet stand LLC and SNAP, 8 bytes, whatever the scenario's `llc` says: programs look
+//! for the packet behind them.
 
 use bytes::{BufMut, BytesMut};
 use crc_fast::{CrcAlgorithm, checksum};
@@ -58,8 +58,8 @@ pub(super) fn put(channel: usize, frame: &RadioFrame, datagram: &[u8], out: &mut
     out.len()
 }
 
-/// What a frame of data carries, check sequence and all, behind LLC and SNAP, whose type are the two bytes before it; or
-/// why there is none.
+/// What a frame of data carries, check sequence and all, behind LLC and SNAP, whose type are the two bytes before it;
+/// or why there is none.
 pub(super) fn datagram(bytes: &[u8]) -> Result<&[u8], &'static str> {
     const CUT: &str = "malformed: less than an 802.11 header";
     let header = bytes.get(2..4).ok_or(CUT)?;

@@ -230,7 +230,8 @@ impl<W: Write> CaptureWriter<W> {
         Some(held)
     }
 
-    /// Takes a packet from those on a link, and returns its number here. It is the first, unless packets overtake each other.
+    /// Takes a packet from those on a link, and returns its number here. It is the first, unless packets overtake each
+    /// other.
     fn arrived(&mut self, link: usize, number: Option<u64>) -> Option<u64> {
         let place = |here: &u64| usize::try_from(here.checked_sub(self.first)?).ok();
         let is_it = |here: &u64| place(here).and_then(|place| self.held.get(place)?.number) == number;

@@ -1,8 +1,8 @@
 //! A scenario as canonical TOML, and its content key.
 //!
-//! Two scenarios that give the same run have the same canonical text: every parameter is written in its smallest unit, links
-//! and flows are sorted by name, and changes by time. The text is read again and compared before it is returned, so it
-//! describes the scenario exactly.
+//! Two scenarios that give the same run have the same canonical text: every parameter is written in its smallest unit,
+//! links and flows are sorted by name, and changes by time. The text is read again and compared before it is returned,
+//! so it describes the scenario exactly.
 
 mod multipath;
 mod radio;
@@ -52,8 +52,8 @@ impl Scenario {
         }
     }
 
-    /// The content key of a run of this scenario with its seed, by this `version` of the program: 64 hexadecimal digits, the
-    /// same on every machine. The scenario's name is not part of the key.
+    /// The content key of a run of this scenario with its seed, by this `version` of the program: 64 hexadecimal
+    /// digits, the same on every machine. The scenario's name is not part of the key.
     pub fn content_key(&self, version: &str, policies: &Policies) -> Result<String, Unwritable> {
         let text = self.to_toml(policies)?;
         let digest = Sha256::digest(format!("anabranch {version}\n{text}"));

@@ -40,8 +40,8 @@ impl Assembly {
         self.fin < self.next
     }
 
-    /// The application has read this number of bytes. Returns whether the new window should be advertised: it was smaller than a full
-    /// segment and no longer is.
+    /// The application has read this number of bytes. Returns whether the new window should be advertised: it was
+    /// smaller than a full segment and no longer is.
     pub(super) fn take(&mut self, bytes: u64) -> bool {
         self.read += bytes;
         let opened = (self.read + self.buffer).saturating_sub(self.admitted);
@@ -50,8 +50,8 @@ impl Assembly {
         closed && opened >= worth && !self.ended()
     }
 
-    /// The offsets `start..end` have arrived; if `fin` is set, the last one is DATA_FIN. Returns whether any of them is new. Data beyond
-    /// the buffer is dropped.
+    /// The offsets `start..end` have arrived; if `fin` is set, the last one is DATA_FIN. Returns whether any of them is
+    /// new. Data beyond the buffer is dropped.
     pub(super) fn arrived(&mut self, start: u64, end: u64, fin: bool) -> bool {
         if end > self.read + self.buffer + u64::from(fin) || end <= start {
             return false;

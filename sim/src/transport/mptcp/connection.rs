@@ -1,4 +1,5 @@
-//! A connection over several subflows. Segments and user calls enter with the time, and `poll` returns segments (sans-I/O).
+//! A connection over several subflows. Segments and user calls enter with the time, and `poll` returns segments
+//! (sans-I/O).
 
 use anabranch_proto::policy::{Route, Why as Data};
 use anabranch_proto::{Blocked, PathId, PathState, PathView, Purpose, Reason, Time};
@@ -390,7 +391,8 @@ impl Connection {
         if self.owes_fin(now) {
             self.send_fin(now);
         }
-        // Data leaves before bare acknowledgements, because it carries them, but after retransmissions of an expired timer.
+        // Data leaves before bare acknowledgements, because it carries them, but after retransmissions of an expired
+        // timer.
         let first = match expired {
             Some(path) => self.poll_subflow(now, path),
             None if self.client => self.send_data(now),
@@ -419,7 +421,8 @@ impl Connection {
         ConnectionOutput::Wait(self.wait(self.subflows_wake()))
     }
 
-    /// What the next poll of a receiving end would wait for, if it would certainly return nothing. This has the poll's effects.
+    /// What the next poll of a receiving end would wait for, if it would certainly return nothing. This has the poll's
+    /// effects.
     #[inline]
     pub(crate) fn rest(&mut self, now: Time) -> Option<Option<Time>> {
         if self.client || self.plain || self.closing || self.quiet_until <= now {

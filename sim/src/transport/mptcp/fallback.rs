@@ -1,4 +1,5 @@
-//! The fallback to TCP (RFC 8684 §3.7): the other end does not know Multipath TCP, and the first subflow carries everything.
+//! The fallback to TCP (RFC 8684 §3.7): the other end does not know Multipath TCP, and the first subflow carries
+//! everything.
 
 use anabranch_proto::{Blocked, PathId, Time};
 

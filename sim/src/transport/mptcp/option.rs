@@ -1,7 +1,7 @@
 //! The options of Multipath TCP in a segment (RFC 8684 §3), as types and as bytes.
 //!
-//! Data sequence numbers have 8 octets. The receiver of data acknowledges with 8 octets, its sender with 4, as existing implementations do.
-//! There are no checksums.
+//! Data sequence numbers have 8 octets. The receiver of data acknowledges with 8 octets, its sender with 4, as existing
+//! implementations do. There are no checksums.
 
 use std::net::IpAddr;
 

@@ -1,8 +1,8 @@
-//! Decides which subflow gets which data: new data by the scheduler, the data of a failed subflow, and copies of the data that keeps a
-//! buffer full.
+//! Decides which subflow gets which data: new data by the scheduler, the data of a failed subflow, and copies of the
+//! data that keeps a buffer full.
 //!
-//! Opportunistic retransmission and penalisation follow C. Raiciu et al., "How Hard Can It Be? Designing and Implementing a Deployable
-//! Multipath TCP" (NSDI 2012).
+//! Opportunistic retransmission and penalisation follow C. Raiciu et al., "How Hard Can It Be? Designing and
+//! Implementing a Deployable Multipath TCP" (NSDI 2012).
 
 use anabranch_proto::policy::{Acked, Ask, Choice, Why};
 use anabranch_proto::{Blocked, PathId, PathState, PathView, Time, Tsn};
@@ -174,7 +174,8 @@ impl Connection {
         (0..self.views.len()).filter(usable).min_by_key(|path| (time(*path), *path))
     }
 
-    /// While a buffer is full, sends a copy of the lowest data on another subflow, and penalises the subflow that carries it.
+    /// While a buffer is full, sends a copy of the lowest data on another subflow, and penalises the subflow that
+    /// carries it.
     fn give_copy(&mut self, now: Time) -> Option<usize> {
         if !self.buffer_full() {
             return None;
@@ -190,7 +191,8 @@ impl Connection {
         Some(self.give_piece(piece, path))
     }
 
-    /// Reduces the window of a subflow that keeps a buffer full, at most once in a round trip, and not while it repairs losses.
+    /// Reduces the window of a subflow that keeps a buffer full, at most once in a round trip, and not while it repairs
+    /// losses.
     fn penalise(&mut self, now: Time, path: usize) {
         if now < self.subflows[path].spared {
             return;
@@ -204,7 +206,8 @@ impl Connection {
         }
     }
 
-    /// The window is closed and nothing is in flight: after a timeout, sends data that fits, or one byte beyond the window.
+    /// The window is closed and nothing is in flight: after a timeout, sends data that fits, or one byte beyond the
+    /// window.
     //= rfc9293#section-3.8.6.1
     fn give_probe(&mut self, now: Time) -> Option<usize> {
         let closed = self.turn.found == Some(Blocked::PeerWindow) && self.pieces.is_empty();

@@ -1,5 +1,5 @@
-//! How subflows begin and end: the handshakes of MP_CAPABLE and MP_JOIN, advertised addresses, priorities and DATA_FIN; and the options
-//! that every segment carries.
+//! How subflows begin and end: the handshakes of MP_CAPABLE and MP_JOIN, advertised addresses, priorities and DATA_FIN;
+//! and the options that every segment carries.
 
 use std::net::IpAddr;
 
@@ -26,7 +26,8 @@ pub(super) struct Setup {
     pub(super) announces: bool,
     /// Identifiers of the server's addresses that the client knows.
     pub(super) known: Vec<u8>,
-    /// Changes of priority that this end requests, in order of time: the time, the subflow, and whether it becomes a backup.
+    /// Changes of priority that this end requests, in order of time: the time, the subflow, and whether it becomes a
+    /// backup.
     pub(super) priorities: Vec<(Time, usize, bool)>,
 }
 
@@ -60,7 +61,8 @@ pub(super) struct Fin {
 }
 
 impl Fin {
-    /// New data is acknowledged, perhaps the last. If DATA_FIN was repeated before that, no copy has arrived, and the next leaves at once.
+    /// New data is acknowledged, perhaps the last. If DATA_FIN was repeated before that, no copy has arrived, and the
+    /// next leaves at once.
     pub(super) fn data_acknowledged(&mut self, all: bool) {
         if all && !self.acked && self.times > 1 {
             *self = Fin::default();
@@ -140,7 +142,8 @@ impl Connection {
         self.begin_subflows();
     }
 
-    /// Advertises the next of this end's other addresses that is due: one at a time. The next follows when it is confirmed.
+    /// Advertises the next of this end's other addresses that is due: one at a time. The next follows when it is
+    /// confirmed.
     //= rfc8684#section-3.4.1
     fn announce_addresses(&mut self, now: Time) {
         let Some(carrier) = self.carrier() else { return };
@@ -217,8 +220,8 @@ impl Connection {
         }
     }
 
-    /// DATA_FIN leaves once all data has left and the other end is known to have the keys, which take its place until then. It is repeated
-    /// until it is acknowledged.
+    /// DATA_FIN leaves once all data has left and the other end is known to have the keys, which take its place until
+    /// then. It is repeated until it is acknowledged.
     //= rfc8684#section-3.3.3
     pub(super) fn owes_fin(&self, now: Time) -> bool {
         let due = || self.fin.timer.is_none_or(|timer| timer <= now);
@@ -246,8 +249,8 @@ impl Connection {
         self.subflows[carrier].wake();
     }
 
-    /// Nobody answers DATA_FIN. An end that has heard that of the other has nothing more to learn; for one that has not, the connection is
-    /// lost.
+    /// Nobody answers DATA_FIN. An end that has heard that of the other has nothing more to learn; for one that has
+    /// not, the connection is lost.
     fn give_up_fin(&mut self, now: Time) {
         if self.assembly.ended() {
             self.fin.acked = true;

@@ -220,7 +220,8 @@ impl Subflow {
         self.due <= now && self.is_used()
     }
 
-    /// Makes it quiet until its next timer expires, without a poll, if that would certainly return nothing. Returns whether it did.
+    /// Makes it quiet until its next timer expires, without a poll, if that would certainly return nothing. Returns
+    /// whether it did.
     pub(super) fn rest(&mut self, now: Time) -> bool {
         if self.errand.is_some() || self.proof.is_some() {
             return false;
@@ -235,8 +236,8 @@ impl Subflow {
         self.is_due(now) && self.tcp.sender_has_expired(now)
     }
 
-    /// The other end has not answered the last segment of the handshake: it leaves again, `most` later at the latest and no more often than a
-    /// SYN.
+    /// The other end has not answered the last segment of the handshake: it leaves again, `most` later at the latest
+    /// and no more often than a SYN.
     pub(super) fn repeat_proof(&mut self, now: Time, most: Duration) {
         let due = self.proof.filter(|(at, _)| self.stage == Stage::Joining && *at <= now);
         let Some((_, times)) = due else { return };

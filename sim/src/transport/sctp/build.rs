@@ -187,8 +187,8 @@ fn refused(flow: &Flow, error: NewError) -> RunError {
     }
 }
 
-/// Bytes that extensions, which both ends offer, add to the headers of a packet with one DATA chunk. The header of I-DATA is longer than
-/// that of DATA, AUTH precedes the chunks that it authenticates, and TIMESTAMP follows the data.
+/// Bytes that extensions, which both ends offer, add to the headers of a packet with one DATA chunk. The header of
+/// I-DATA is longer than that of DATA, AUTH precedes the chunks that it authenticates, and TIMESTAMP follows the data.
 fn extension_headers(config: &Config) -> u32 {
     let interleaving = if config.extensions.interleaving { (IDATA_HEADER - DATA_HEADER) as u32 } else { 0 };
     let auth = if config.authenticated_chunks.is_empty() { 0 } else { AUTH_HEADER as u32 + SHA_256 };

@@ -7,7 +7,8 @@ use bytes::BytesMut;
 ///
 /// # Panics
 ///
-/// If the packet cannot be encoded, changes, or its size is not its encoded length. These are errors of the codec, not of the scenario.
+/// If the packet cannot be encoded, changes, or its size is not its encoded length. These are errors of the codec, not
+/// of the scenario.
 #[inline(never)]
 pub(crate) fn through_the_codec(packet: Box<Packet>) -> Box<Packet> {
     let mut bytes = BytesMut::with_capacity(packet.size());

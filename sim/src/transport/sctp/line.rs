@@ -103,9 +103,9 @@ impl Line {
         self.ended
     }
 
-    /// Whether the next message may go to this association. If the flow has several associations, each takes only what it can send soon.
-    /// Two packets always wait in it, so that a call never finds it empty (that would be a new event for Max.Burst). So no message waits
-    /// for a slow path while another has room.
+    /// Whether the next message may go to this association. If the flow has several associations, each takes only what
+    /// it can send soon. Two packets always wait in it, so that a call never finds it empty (that would be a new event
+    /// for Max.Burst). So no message waits for a slow path while another has room.
     pub(super) fn has_room(&self, beside_others: bool) -> bool {
         let (Some(id), None, false) = (self.association, self.ended, self.full) else { return false };
         !beside_others || self.endpoint.unsent(id) < 2 * u64::from(self.endpoint.config().mtu)
@@ -119,8 +119,8 @@ impl Line {
         taken
     }
 
-    /// All messages were sent. An association that is not yet established would end at once if it were shut down, and its queue would be
-    /// lost.
+    /// All messages were sent. An association that is not yet established would end at once if it were shut down, and
+    /// its queue would be lost.
     pub(super) fn close(&mut self, now: Time) {
         let (Some(id), None) = (self.association, self.ended) else { return };
         if self.up && !std::mem::replace(&mut self.closing, true) {

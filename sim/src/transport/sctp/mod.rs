@@ -167,7 +167,8 @@ impl SctpAgent {
     #[cold]
     fn poll_striped(&mut self, now: Time) -> Output {
         if !self.lines.iter().any(Line::is_idle) {
-            // Packets that have left since the last poll may have made room in an association that reports no event for it.
+            // Packets that have left since the last poll may have made room in an association that reports no event for
+            // it.
             self.send(now);
             self.plan();
         }

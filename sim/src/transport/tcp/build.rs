@@ -118,9 +118,9 @@ fn identity(site: &Site<'_>, config: &TcpConfig, side: &str, addresses: (IpAddr,
     Identity { addresses, local: site.port(), remote: site.port(), first: Sequence(number(0)), phase }
 }
 
-/// The policy of the window, unless it is the variant's own. The connection tells window policies the units. Where TCP's own window differs
-/// from SCTP's, every window does as TCP's: it avoids congestion from ssthresh on, a loss leaves two segments at least, and a further timeout
-/// of the same segment leaves ssthresh.
+/// The policy of the window, unless it is the variant's own. The connection tells window policies the units. Where
+/// TCP's own window differs from SCTP's, every window does as TCP's: it avoids congestion from ssthresh on, a loss
+/// leaves two segments at least, and a further timeout of the same segment leaves ssthresh.
 pub(crate) fn window(
     site: &Site<'_>,
     config: &TcpConfig,

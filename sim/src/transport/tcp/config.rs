@@ -90,8 +90,8 @@ impl Variant {
         Self::NAMES.iter().find(|row| row.0 == name).map(|row| row.1)
     }
 
-    /// The offset of the clock within a tick; `None`: drawn from the run's seed. In an ns-2 script that does not seed its generator, the
-    /// first TCP agent gets this value: the second number of MRG32k3a with a seed of ones.
+    /// The offset of the clock within a tick; `None`: drawn from the run's seed. In an ns-2 script that does not seed
+    /// its generator, the first TCP agent gets this value: the second number of MRG32k3a with a seed of ones.
     pub fn phase(self, tick: Duration) -> Option<Duration> {
         match self {
             Variant::Sack1 | Variant::Sack1Of2002 if !tick.is_zero() => {

@@ -1,4 +1,5 @@
-//! A TCP connection. It is sans-I/O: it takes segments and user calls together with the time, and returns segments from `poll`.
+//! A TCP connection. It is sans-I/O: it takes segments and user calls together with the time, and returns segments from
+//! `poll`.
 
 use std::net::IpAddr;
 
@@ -30,7 +31,8 @@ pub(crate) struct Identity {
     pub(crate) phase: Duration,
 }
 
-/// The state of a connection (RFC 9293 §3.3.2). Only the cases in which one end opens and closes first are distinguished.
+/// The state of a connection (RFC 9293 §3.3.2). Only the cases in which one end opens and closes first are
+/// distinguished.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum State {
     /// Waits for a SYN.
@@ -83,7 +85,8 @@ struct Syn {
 
 /// The number of SYNs after which an end gives up.
 pub(crate) const SYN_TRIES: u32 = 10;
-/// The number of consecutive timeouts or unanswered window probes after which an end gives up (RFC 1122 §4.2.3.5: R2, at least 100 seconds).
+/// The number of consecutive timeouts or unanswered window probes after which an end gives up (RFC 1122 §4.2.3.5: R2,
+/// at least 100 seconds).
 pub(crate) const DATA_TRIES: u32 = 15;
 
 /// The output of a connection.
@@ -255,8 +258,8 @@ impl Connection {
         self.sender.flight.own(false)
     }
 
-    /// Reduces the window as after a loss, unless a loss is being repaired: then the window has been cut already, and half of what is
-    /// outstanding can be more than the window. Returns whether it did.
+    /// Reduces the window as after a loss, unless a loss is being repaired: then the window has been cut already, and
+    /// half of what is outstanding can be more than the window. Returns whether it did.
     pub(crate) fn penalise(&mut self, now: Time) -> bool {
         let open = self.sender.is_open();
         if open {
@@ -410,8 +413,8 @@ impl Connection {
         }
     }
 
-    /// Whether a segment tells the connection of several subflows something, and nothing about losses on its own subflow: it has another
-    /// window or DATA_ACK than the last one, or an option of Multipath TCP besides DSS.
+    /// Whether a segment tells the connection of several subflows something, and nothing about losses on its own
+    /// subflow: it has another window or DATA_ACK than the last one, or an option of Multipath TCP besides DSS.
     //= rfc8684#section-3.4.1
     fn signals(&mut self, segment: &Segment) -> bool {
         if !self.shares_buffer {

@@ -132,8 +132,8 @@ impl Flight {
 
     /// Tells the window what an acknowledgement acknowledged.
     fn acked(&mut self, news: &AckResult, rtt: Option<Duration>, recovery: bool) {
-        // TCP sends whole segments. If the window has no room for another segment, it counts as fully used. Window policies for SCTP look
-        // at bytes only.
+        // TCP sends whole segments. If the window has no room for another segment, it counts as fully used. Window
+        // policies for SCTP look at bytes only.
         let full = news.pipe_before + self.segment() > self.cwnd();
         let before = if full { news.pipe_before.max(self.cwnd()) } else { news.pipe_before };
         let acked = Acked {
@@ -161,8 +161,8 @@ impl Flight {
         self.window.lost(&Lost { now, how, outstanding }, &all);
     }
 
-    /// New data is about to leave. After a pause of more than the retransmission timeout, no acknowledgements pace what the window releases, so
-    /// it begins with the initial one at most.
+    /// New data is about to leave. After a pause of more than the retransmission timeout, no acknowledgements pace what
+    /// the window releases, so it begins with the initial one at most.
     //= rfc5681#section-4.1
     #[inline]
     pub(super) fn restart_after_pause(&mut self, now: Time) {

@@ -1,9 +1,9 @@
 //! TCP: SACK (RFC 2018, 6675), NewReno (RFC 6582), timeouts (RFC 6298), congestion control (RFC 5681), limited
 //! transmit (RFC 3042), and ns-2's `Agent/TCP/Sack1`.
 //!
-//! A `Connection` is sans-I/O: it has no clock and no network. It takes segments and user calls together with the time, and returns its
-//! output from `poll`. A [`TcpAgent`] is a connection with its application at the end of a route. User data are zeros; only their number is
-//! kept. A connection may be a subflow of Multipath TCP ([`super::mptcp`]).
+//! A `Connection` is sans-I/O: it has no clock and no network. It takes segments and user calls together with the time,
+//! and returns its output from `poll`. A [`TcpAgent`] is a connection with its application at the end of a route. User
+//! data are zeros; only their number is kept. A connection may be a subflow of Multipath TCP ([`super::mptcp`]).
 
 mod agent;
 mod application;

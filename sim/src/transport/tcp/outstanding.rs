@@ -1,4 +1,5 @@
-//! The scoreboard: the segments that were sent and are not yet cumulatively acknowledged, numbered in the order of first sending.
+//! The scoreboard: the segments that were sent and are not yet cumulatively acknowledged, numbered in the order of
+//! first sending.
 
 use std::collections::VecDeque;
 
@@ -129,7 +130,8 @@ impl Outstanding {
         new
     }
 
-    /// Marks the whole segments in `from..to` as selectively acknowledged. Returns the bytes that were not acknowledged before.
+    /// Marks the whole segments in `from..to` as selectively acknowledged. Returns the bytes that were not acknowledged
+    /// before.
     pub(super) fn sack(&mut self, from: u64, to: u64) -> u64 {
         let (from, to) = (self.numbers_from(from), self.numbers_to(to));
         if from >= to {
@@ -158,8 +160,8 @@ impl Outstanding {
         (!self.sacked.is_empty()).then(|| self.first + u64::from(self.sacked.end()))
     }
 
-    /// Declares segments lost that are far below acknowledged data: three separate runs or more than two segments of bytes lie above them.
-    /// Returns the numbers newly declared lost.
+    /// Declares segments lost that are far below acknowledged data: three separate runs or more than two segments of
+    /// bytes lie above them. Returns the numbers newly declared lost.
     //= rfc6675#section-4
     pub(super) fn find_lost(&mut self, segment: u64) -> std::ops::Range<u64> {
         let (mut runs, mut bytes) = (0, 0);
@@ -198,7 +200,8 @@ impl Outstanding {
         newly
     }
 
-    /// After a timeout: declares everything lost and forgets selective acknowledgements, because the receiver may have discarded that data.
+    /// After a timeout: declares everything lost and forgets selective acknowledgements, because the receiver may have
+    /// discarded that data.
     //= rfc2018#section-8
     pub(super) fn all_is_lost(&mut self) {
         self.lost_below = self.end();

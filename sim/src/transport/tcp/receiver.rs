@@ -10,7 +10,8 @@ const UNSCALED: u64 = 65_535;
 /// A limit that no stream reaches.
 pub(super) const UNBOUNDED: u64 = 1 << 62;
 
-/// The data that arrived, the data that was read, and the acknowledgements that follow. Offsets count user data and FIN.
+/// The data that arrived, the data that was read, and the acknowledgements that follow. Offsets count user data and
+/// FIN.
 #[derive(Debug)]
 pub(super) struct Receiver {
     /// The next offset expected.
@@ -45,8 +46,8 @@ struct AckPolicy {
     delay: Duration,
     blocks: usize,
     segment: u64,
-    /// As ns-2's sink. It also treats a repetition of the last in-order segment as in order, and it remembers no more runs for SACK
-    /// blocks than an acknowledgement can report.
+    /// As ns-2's sink. It also treats a repetition of the last in-order segment as in order, and it remembers no more
+    /// runs for SACK blocks than an acknowledgement can report.
     of_ns2: bool,
 }
 
@@ -182,9 +183,9 @@ impl Receiver {
         self.due = true;
     }
 
-    /// Whether a segment that arrives when its timer expires is processed first. Timer and segment are often due at the same time: if one
-    /// acknowledgement leaves at once and another one delay later, the answers to both are one delay apart as well. In ns-2 the rounding of
-    /// its clock decides, nearly always for the segment.
+    /// Whether a segment that arrives when its timer expires is processed first. Timer and segment are often due at the
+    /// same time: if one acknowledgement leaves at once and another one delay later, the answers to both are one delay
+    /// apart as well. In ns-2 the rounding of its clock decides, nearly always for the segment.
     pub(super) fn lets_arrivals_go_first(&self) -> bool {
         self.policy.of_ns2 && self.timer.is_some()
     }
@@ -221,7 +222,8 @@ mod tests {
     use super::super::config::Variant;
     use super::*;
 
-    /// Of the runs 6, 8, 2 and 4, which arrive in this order, an acknowledgement reports two. Then 1 arrives, and 2 is in order, too.
+    /// Of the runs 6, 8, 2 and 4, which arrive in this order, an acknowledgement reports two. Then 1 arrives, and 2 is
+    /// in order, too.
     #[test]
     fn ns2s_sink_forgets_the_runs_that_it_could_not_report() {
         for (variant, blocks) in [(Variant::Standard, &[(4, 5), (8, 9)][..]), (Variant::Sack1, &[(4, 5)])] {

@@ -24,19 +24,22 @@ pub(super) enum Next {
 pub(super) struct Recovery {
     duplicates: u32,
     phase: Phase,
-    /// One past the highest number sent when the last recovery or timeout began. No new recovery begins before it is acknowledged.
+    /// One past the highest number sent when the last recovery or timeout began. No new recovery begins before it is
+    /// acknowledged.
     recover: u64,
     /// Whether the first segment is sent again regardless of the window.
     repair: bool,
-    /// Bytes that duplicate acknowledgements add to the window (RFC 6582, and limited transmit without SACK). Partial acknowledgements
-    /// can make it negative: fewer duplicates come than segments arrive if some were lost, or if the first segment behind the hole also
-    /// ended the delay of an acknowledgement.
+    /// Bytes that duplicate acknowledgements add to the window (RFC 6582, and limited transmit without SACK). Partial
+    /// acknowledgements can make it negative: fewer duplicates come than segments arrive if some were lost, or if the
+    /// first segment behind the hole also ended the delay of an acknowledgement.
     inflation: i64,
     /// Bytes of limited transmit since the last new acknowledgement.
     limited: u64,
-    /// Bytes that only duplicates outside recovery have acknowledged so far. They let the window grow with the next new acknowledgement.
+    /// Bytes that only duplicates outside recovery have acknowledged so far. They let the window grow with the next new
+    /// acknowledgement.
     reported: u64,
-    /// A rescue retransmission may leave once more than what is below this number is acknowledged (RFC 6675 §4, RescueRxt).
+    /// A rescue retransmission may leave once more than what is below this number is acknowledged (RFC 6675 §4,
+    /// RescueRxt).
     rescue_after: u64,
     /// Whether a partial acknowledgement has restarted the timer in this recovery.
     restarted: bool,
@@ -135,8 +138,8 @@ impl Recovery {
             }
             return;
         }
-        // Without SACK, duplicates caused by needless retransmissions look like duplicates caused by a loss. So data beyond the end of the
-        // last recovery must be acknowledged first.
+        // Without SACK, duplicates caused by needless retransmissions look like duplicates caused by a loss. So data
+        // beyond the end of the last recovery must be acknowledged first.
         //= rfc6582#section-3.2
         let first = flight.outstanding.first();
         if if sack { first >= self.recover } else { first > self.recover || self.recover == 0 } {
@@ -159,7 +162,8 @@ impl Recovery {
         flight.restart_timer(news.now);
     }
 
-    /// The window hears of what only duplicates have acknowledged, and does not grow for it: a loss was found before a new acknowledgement.
+    /// The window hears of what only duplicates have acknowledged, and does not grow for it: a loss was found before a
+    /// new acknowledgement.
     fn tell_reported(&mut self, flight: &mut Flight, now: Time) {
         let sacked = std::mem::take(&mut self.reported);
         if sacked > 0 {
@@ -222,8 +226,8 @@ impl Recovery {
         flight.cwnd().saturating_add_signed(self.inflation).saturating_sub(self.used(flight))
     }
 
-    /// The lost segment that is sent again next. Outside recovery there is none: a loss that is known there begins a recovery with the
-    /// next duplicate, and that cuts the window.
+    /// The lost segment that is sent again next. Outside recovery there is none: a loss that is known there begins a
+    /// recovery with the next duplicate, and that cuts the window.
     //= rfc6675#section-5
     fn lost(&self, flight: &mut Flight) -> Option<u64> {
         let again = match self.phase {
@@ -239,8 +243,8 @@ impl Recovery {
         self.phase == Phase::Open && self.duplicates > 0 && !flight.config.limited_transmit
     }
 
-    /// Rules 3 and 4 of NextSeg: segments that are only probably lost, and one rescue retransmission. A segment that was sent again already
-    /// is not rescued: it is in flight.
+    /// Rules 3 and 4 of NextSeg: segments that are only probably lost, and one rescue retransmission. A segment that
+    /// was sent again already is not rescued: it is in flight.
     //= rfc6675#section-4
     fn beyond(&self, flight: &mut Flight) -> Option<Next> {
         if let Some(number) = flight.outstanding.next_gap() {

@@ -38,7 +38,8 @@ enum Clock {
 }
 
 impl Rto {
-    /// `phase`: the offset within a tick at the start of the run, below one tick. It matters only for a clock with ticks.
+    /// `phase`: the offset within a tick at the start of the run, below one tick. It matters only for a clock with
+    /// ticks.
     pub(super) fn new(config: &TcpConfig, phase: Duration) -> Self {
         let tick = config.rto_tick;
         let clock = match tick {

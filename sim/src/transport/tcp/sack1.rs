@@ -1,8 +1,8 @@
 //! Loss recovery of ns-2 2.35's `Agent/TCP/Sack1`, in packets.
 //!
-//! It counts differently from RFC 6675. One counter estimates the packets in the network. It is set at the start of recovery, every
-//! acknowledgement lowers it regardless of its content, and every packet raises it. A hole is sent again once, as soon as anything above it
-//! has arrived. After a timeout everything is sent again in order.
+//! It counts differently from RFC 6675. One counter estimates the packets in the network. It is set at the start of
+//! recovery, every acknowledgement lowers it regardless of its content, and every packet raises it. A hole is sent
+//! again once, as soon as anything above it has arrived. After a timeout everything is sent again in order.
 
 use anabranch_proto::control::window::Loss;
 use anabranch_proto::{Duration, Time};
@@ -93,7 +93,8 @@ impl Sack1 {
         rtt
     }
 
-    /// The third duplicate has arrived. Enters recovery, unless a timeout has already reduced the window for these packets.
+    /// The third duplicate has arrived. Enters recovery, unless a timeout has already reduced the window for these
+    /// packets.
     fn enter(&mut self, flight: &mut Flight, now: Time) {
         let (first, end) = (flight.outstanding.first(), flight.outstanding.end());
         if first > 0 && self.recover.is_some_and(|recover| first <= recover + 1) {

@@ -20,8 +20,8 @@ impl Sequence {
         Sequence(self.0.wrapping_add(offset as u32))
     }
 
-    /// The offset of this number in a stream that begins at `first`. Of all possible offsets it is the one nearest to `near`. `None` if
-    /// that lies before the beginning.
+    /// The offset of this number in a stream that begins at `first`. Of all possible offsets it is the one nearest to
+    /// `near`. `None` if that lies before the beginning.
     pub(crate) fn offset(self, first: Sequence, near: u64) -> Option<u64> {
         let difference = self.0.wrapping_sub(first.at(near).0) as i32;
         near.checked_add_signed(i64::from(difference))

@@ -68,8 +68,8 @@ impl Sender {
         self.timeouts
     }
 
-    /// How often in a row the other end has not answered: timeouts, or probes of its closed window. As long as it answers probes, the window
-    /// may stay closed.
+    /// How often in a row the other end has not answered: timeouts, or probes of its closed window. As long as it
+    /// answers probes, the window may stay closed.
     //= rfc9293#section-3.8.6.1
     pub(super) fn waited_in_vain(&self) -> u32 {
         self.timeouts.max(self.unanswered)
@@ -132,7 +132,8 @@ impl Sender {
         }
     }
 
-    /// An acknowledgement has arrived: cumulative offset, window in bytes, SACK blocks as offsets, and whether it came without data.
+    /// An acknowledgement has arrived: cumulative offset, window in bytes, SACK blocks as offsets, and whether it came
+    /// without data.
     pub(super) fn acknowledged(
         &mut self,
         now: Time,
@@ -263,8 +264,8 @@ impl Sender {
         self.note_window(now);
     }
 
-    /// The window is too small for the next segment and nothing is in flight: after a timeout, sends data that fits, or one byte beyond the
-    /// window.
+    /// The window is too small for the next segment and nothing is in flight: after a timeout, sends data that fits, or
+    /// one byte beyond the window.
     //= rfc9293#section-3.8.6.1
     fn poll_probe(&mut self, now: Time) -> Option<Piece> {
         let flight = &mut self.flight;

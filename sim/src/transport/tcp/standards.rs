@@ -1,4 +1,5 @@
-//! The requirements of the standards on a sender and a receiver, one by one. The tests observe which segments leave, and when.
+//! The requirements of the standards on a sender and a receiver, one by one. The tests observe which segments leave,
+//! and when.
 
 use anabranch_proto::control::window::{Reno, Start};
 use anabranch_proto::{Duration, Time};
@@ -70,15 +71,15 @@ fn the_third_duplicate_sends_a_segment_again() {
     for variant in [Variant::Standard, Variant::NewReno] {
         let world = transfer(&segments(variant, 10), 40, &[5]);
         let [(at, 5, Why::Missing)] = again(&world)[..] else { panic!("{:?}", again(&world)) };
-        // Segment 8 causes the third duplicate: its wait behind the others, its way to the receiver, and the way of the acknowledgement
-        // back.
+        // Segment 8 causes the third duplicate: its wait behind the others, its way to the receiver, and the way of the
+        // acknowledgement back.
         let third = left(&world, 8);
         assert!(at > third + 0.041 && at < third + 0.050, "{variant:?}: {at} after {third}");
     }
 }
 
-/// After a pause longer than the retransmission timeout no more than the initial window leaves at once; after a shorter one the whole window
-/// does.
+/// After a pause longer than the retransmission timeout no more than the initial window leaves at once; after a shorter
+/// one the whole window does.
 //= rfc5681#section-4.1
 #[test]
 fn a_long_pause_ends_with_the_initial_window() {
@@ -122,8 +123,8 @@ fn a_timeout_begins_with_one_segment() {
     }
 }
 
-/// A lost retransmission is a second indication of congestion: the timeout halves what the recovery has left, although SACKs have let much
-/// more leave than a window by then.
+/// A lost retransmission is a second indication of congestion: the timeout halves what the recovery has left, although
+/// SACKs have let much more leave than a window by then.
 //= rfc5681#section-4.3
 #[test]
 fn a_lost_retransmission_lowers_the_threshold_twice() {
@@ -162,8 +163,9 @@ fn a_segment_that_was_sent_again_is_not_timed() {
     assert!(longest < Duration::from_millis(50), "a second of waiting is no round trip: {longest:?}");
 }
 
-/// The same holds for a segment that leaves for the first time in a recovery and is sent again in it. Segment 3 begins the recovery; the last
-/// segment before it and the first new one in it are lost too, so that the recovery lasts until both are repaired.
+/// The same holds for a segment that leaves for the first time in a recovery and is sent again in it. Segment 3 begins
+/// the recovery; the last segment before it and the first new one in it are lost too, so that the recovery lasts until
+/// both are repaired.
 //= rfc6298#section-3
 #[test]
 fn a_segment_that_was_sent_twice_in_a_recovery_is_not_timed() {
@@ -215,8 +217,8 @@ fn with_sack_all_holes_are_repaired_in_a_round_trip() {
     assert_eq!(world.ends[0].counts().fast_recoveries, 1);
 }
 
-/// The rescue retransmission waits until more is acknowledged than the segment with which the recovery began. Of seven segments, 1, 2 and 7
-/// are lost: it is the acknowledgement of 2, not that of 1, that sends 7 again.
+/// The rescue retransmission waits until more is acknowledged than the segment with which the recovery began. Of seven
+/// segments, 1, 2 and 7 are lost: it is the acknowledgement of 2, not that of 1, that sends 7 again.
 //= rfc6675#section-5
 #[test]
 fn the_rescue_waits_for_more_than_the_first_segment() {
@@ -266,8 +268,9 @@ impl Told {
     }
 }
 
-/// Segments 13 and 14 are known to be lost and have been sent again when the recovery ends. The next duplicate begins another recovery,
-/// without a second and a third one, also if it tells of no further loss: both left after the window had been cut.
+/// Segments 13 and 14 are known to be lost and have been sent again when the recovery ends. The next duplicate begins
+/// another recovery, without a second and a third one, also if it tells of no further loss: both left after the window
+/// had been cut.
 //= rfc6675#section-5
 #[test]
 fn a_loss_that_is_known_begins_a_recovery_with_the_first_duplicate() {
@@ -280,7 +283,8 @@ fn a_loss_that_is_known_begins_a_recovery_with_the_first_duplicate() {
     assert_eq!(told.0.counts().fast_recoveries, 2);
 }
 
-/// The same segment, but the window has become so small that it could not be sent again in the recovery. It does not go again outside one.
+/// The same segment, but the window has become so small that it could not be sent again in the recovery. It does not go
+/// again outside one.
 //= rfc6675#section-5
 #[test]
 fn nothing_goes_again_outside_a_recovery() {
@@ -292,8 +296,8 @@ fn nothing_goes_again_outside_a_recovery() {
     assert_eq!(told.0.counts().fast_recoveries, 2);
 }
 
-/// A rescue does not count as the retransmission of a lost segment: of 14 segments, 1 and 12 to 14 are lost. Segment 14 is rescued, in vain.
-/// When new data shows that all three are lost, all three go again.
+/// A rescue does not count as the retransmission of a lost segment: of 14 segments, 1 and 12 to 14 are lost. Segment 14
+/// is rescued, in vain. When new data shows that all three are lost, all three go again.
 //= rfc6675#section-4
 #[test]
 fn a_rescued_segment_can_go_again() {
@@ -306,8 +310,9 @@ fn a_rescued_segment_can_go_again() {
     assert_eq!(told.hears(11, &[(15, 18)]), [12, 13, 14].map(|segment| (segment, true)));
 }
 
-/// Without SACK, a partial acknowledgement deflates the window by all that it acknowledges, also if duplicates were lost that would have
-/// inflated it. Of 14 segments 9 to 14 are in flight then, and the window is 6 + 3 − 8 + 1 of them.
+/// Without SACK, a partial acknowledgement deflates the window by all that it acknowledges, also if duplicates were
+/// lost that would have inflated it. Of 14 segments 9 to 14 are in flight then, and the window is 6 + 3 − 8 + 1 of
+/// them.
 //= rfc6582#section-3.2
 #[test]
 fn a_partial_acknowledgement_deflates_the_window() {

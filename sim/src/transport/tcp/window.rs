@@ -75,7 +75,8 @@ impl Window {
         }
     }
 
-    /// Transmission begins again after a pause. ns-2's agent has a rule of its own, which its timer applies; it is not modelled.
+    /// Transmission begins again after a pause. ns-2's agent has a rule of its own, which its timer applies; it is not
+    /// modelled.
     pub(super) fn restart(&mut self, most: u64) {
         if let Window::Bytes(window) = self {
             window.restart(most);

@@ -57,8 +57,8 @@ impl Direction {
         if self.up { Vec::new() } else { self.lose_all(now) }
     }
 
-    /// Computes the departures of all packets in the queue again after a change of rate, delay or jitter. The packet that is being sent
-    /// keeps its departure.
+    /// Computes the departures of all packets in the queue again after a change of rate, delay or jitter. The packet
+    /// that is being sent keeps its departure.
     fn reschedule(&mut self, now: Time) {
         self.last_sending = (0, 0);
         let gone = self.left.checked_sub(1).map(|last| &self.fifo[last]);

@@ -1,4 +1,5 @@
-//! What the management of a queue decides: whether a packet is dropped before the queue is full, and which is sent next.
+//! What the management of a queue decides: whether a packet is dropped before the queue is full, and which is sent
+//! next.
 
 use anabranch_proto::Time;
 

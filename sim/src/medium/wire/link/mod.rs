@@ -1,20 +1,22 @@
 //! A link direction: rate, delay, a queue, losses.
 //!
-//! A packet costs one event; on a link with CoDel or with jitter that may reorder packets, it costs two. When a packet is offered, its
-//! departure can be computed: its transmission begins when the packet before it has departed (or now), and takes size / rate. It arrives
-//! one delay later. So a link is one FIFO of packets that wait, are being sent, or are in flight, and the agenda holds only the arrival
-//! of the first packet. The departures also tell how full the queue is: a packet whose departure is now has left. When the delay of a
-//! link becomes shorter, the next packets arrive together with the packet before them.
+//! A packet costs one event; on a link with CoDel or with jitter that may reorder packets, it costs two. When a packet
+//! is offered, its departure can be computed: its transmission begins when the packet before it has departed (or now),
+//! and takes size / rate. It arrives one delay later. So a link is one FIFO of packets that wait, are being sent, or
+//! are in flight, and the agenda holds only the arrival of the first packet. The departures also tell how full the
+//! queue is: a packet whose departure is now has left. When the delay of a link becomes shorter, the next packets
+//! arrive together with the packet before them.
 //!
-//! A packet need not be an event on every link of its route. If all packets of a link come from one other link, they *pass* that
-//! other link: the engine offers them to the next link as soon as their departure is known, and the link that they pass keeps only
-//! their times. When a run ends, [`Direction::rewind`] undoes what had not happened yet.
+//! A packet need not be an event on every link of its route. If all packets of a link come from one other link, they
+//! *pass* that other link: the engine offers them to the next link as soon as their departure is known, and the link
+//! that they pass keeps only their times. When a run ends, [`Direction::rewind`] undoes what had not happened yet.
 //!
-//! CoDel decides when a packet leaves the queue. Its packets therefore wait in CoDel and enter the FIFO when their transmission
-//! begins. That is an event of its own, because CoDel may drop packets then, and a drop is told at its time.
+//! CoDel decides when a packet leaves the queue. Its packets therefore wait in CoDel and enter the FIFO when their
+//! transmission begins. That is an event of its own, because CoDel may drop packets then, and a drop is told at its
+//! time.
 //!
-//! A link does not reorder packets, unless it has jitter with `reorder = true`. Then the head of the FIFO is held back after its arrival
-//! for as long as its draw says (`jitter.rs`), and is delivered in a second event.
+//! A link does not reorder packets, unless it has jitter with `reorder = true`. Then the head of the FIFO is held back
+//! after its arrival for as long as its draw says (`jitter.rs`), and is delivered in a second event.
 
 mod alter;
 mod managed;
@@ -47,11 +49,12 @@ pub(crate) struct Direction {
     /// The largest packet, in bytes with the IP header.
     mtu: u32,
     up: bool,
-    /// Whether the arrival of a packet depends only on the packets before it: the link has no queue management, no jitter and no
-    /// recorded rate.
+    /// Whether the arrival of a packet depends only on the packets before it: the link has no queue management, no
+    /// jitter and no recorded rate.
     plain: bool,
-    /// The size up to which the fate of a packet depends only on losses and on the packets before it: it is neither too large for the link
-    /// and its empty queue, nor dropped because the link is down, nor marked if the queue is empty, and the link is `plain`. 0: of none.
+    /// The size up to which the fate of a packet depends only on losses and on the packets before it: it is neither too
+    /// large for the link and its empty queue, nor dropped because the link is down, nor marked if the queue is empty,
+    /// and the link is `plain`. 0: of none.
     predictable_size: u32,
     /// Packets that pass. All of them were offered before those in the FIFO.
     passed: Passed,
@@ -65,8 +68,8 @@ pub(crate) struct Direction {
     queue: Occupancy,
     /// Packets that can be marked (ECN) are marked while the queue holds at least so many bytes.
     mark: u64,
-    /// The size of the last packet and its transmission time in nanoseconds. Most packets have the size of the one before, which
-    /// saves a division.
+    /// The size of the last packet and its transmission time in nanoseconds. Most packets have the size of the one
+    /// before, which saves a division.
     last_sending: (u32, u64),
     losses: Losses,
     /// `None`: drop-tail.
@@ -220,8 +223,8 @@ impl Direction {
         self.send_or_wait(now, frame, came)
     }
 
-    /// Whether the queue, with every packet counted that was in it when it was last looked at, admits this one, has been
-    /// longer, and marks nothing. Then it makes no difference which packets have left since.
+    /// Whether the queue, with every packet counted that was in it when it was last looked at, admits this one, has
+    /// been longer, and marks nothing. Then it makes no difference which packets have left since.
     #[inline(always)]
     fn has_room_even_if_none_left(&self, size: u32) -> bool {
         self.queue.has_been_longer(size) && self.queue.bytes() < self.mark
@@ -240,9 +243,9 @@ impl Direction {
         self.depart(now, |_, _, _| {});
     }
 
-    /// Takes a packet that is offered at `at`, if it is certain that it will be sent as it is: the queue will admit it, and it will be
-    /// neither lost nor marked. So a packet that passes the previous link can be offered here before its arrival. `came`: see
-    /// [`Transit`].
+    /// Takes a packet that is offered at `at`, if it is certain that it will be sent as it is: the queue will admit it,
+    /// and it will be neither lost nor marked. So a packet that passes the previous link can be offered here before its
+    /// arrival. `came`: see [`Transit`].
     #[inline(always)]
     pub(crate) fn accept(&mut self, at: Time, came: Turn, size: u32) -> Option<Transit> {
         if size > self.predictable_size || !self.losses.spares(self.counters.offered + 1) {
@@ -332,7 +335,8 @@ impl Direction {
             cold_path();
             self.catch_up(now);
             self.passed.forget(now);
-            // All before this packet may have left the queue. If its transmission takes no time, it is due at once as well.
+            // All before this packet may have left the queue. If its transmission takes no time, it is due at once as
+            // well.
             self.leaves = self.leaves.min(pass.transit.departure);
         }
         self.passed.push(pass);
@@ -346,8 +350,8 @@ impl Direction {
         }
     }
 
-    /// Undoes what happened after the event with this time and turn, the last one of the run. Returns how many packets are no longer
-    /// offered.
+    /// Undoes what happened after the event with this time and turn, the last one of the run. Returns how many packets
+    /// are no longer offered.
     pub(crate) fn rewind(&mut self, end: (Time, Turn)) -> usize {
         let (mut most, offered) = (None, self.counters.offered);
         while let Some(carried) =
@@ -418,7 +422,8 @@ impl Direction {
         }
     }
 
-    /// Delivers the head. Returns `None` if jitter that may reorder holds it back, or if it was the `turn` of CoDel to decide.
+    /// Delivers the head. Returns `None` if jitter that may reorder holds it back, or if it was the `turn` of CoDel to
+    /// decide.
     #[inline(always)]
     pub(crate) fn deliver(&mut self, now: Time, turn: Turn) -> Option<Frame> {
         if !self.plain {
@@ -457,8 +462,8 @@ impl Direction {
         Some(carried.frame)
     }
 
-    /// Lets packets leave the queue up to `now`. Calls `shown` for each with its departure, the queue behind it, and the next
-    /// packet, whose transmission begins at that moment.
+    /// Lets packets leave the queue up to `now`. Calls `shown` for each with its departure, the queue behind it, and
+    /// the next packet, whose transmission begins at that moment.
     pub(crate) fn depart(&mut self, now: Time, mut shown: impl FnMut(Time, &Occupancy, Option<&Carried>)) {
         if self.leaves > now {
             return;
@@ -515,8 +520,8 @@ impl Direction {
         }
     }
 
-    /// The transmission time of `size` bytes in nanoseconds, rounded down. It cannot overflow: packets have at most 64 KiB and
-    /// some headers.
+    /// The transmission time of `size` bytes in nanoseconds, rounded down. It cannot overflow: packets have at most 64
+    /// KiB and some headers.
     fn sending(&mut self, size: u32) -> u64 {
         if self.last_sending.0 != size {
             self.last_sending = (size, u64::from(size) * 8_000_000_000 / self.rate);

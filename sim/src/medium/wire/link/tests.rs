@@ -110,7 +110,8 @@ fn down_loses_what_is_on_it_and_what_comes() {
     assert_eq!(arrivals(&mut link), [14]);
 }
 
-/// Of three packets one has left and one is being sent when the jitter changes: the old jitter is for the first, the new one for the others.
+/// Of three packets one has left and one is being sent when the jitter changes: the old jitter is for the first, the
+/// new one for the others.
 #[test]
 fn new_jitter_is_for_the_packets_that_leave_later() {
     for (before, after) in [(0, 5 * MS), (5 * MS, 0)] {

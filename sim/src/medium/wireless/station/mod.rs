@@ -1,7 +1,8 @@
 //! The distributed coordination function of one station: contention, RTS/CTS, acknowledgement, retries.
 //!
-//! A station has one deadline, whose meaning depends on its [`Phase`]. While the station contends, the deadline is the moment of access.
-//! Backoff slots are not counted one by one: the deadline follows from the time at which the medium became idle.
+//! A station has one deadline, whose meaning depends on its [`Phase`]. While the station contends, the deadline is the
+//! moment of access. Backoff slots are not counted one by one: the deadline follows from the time at which the medium
+//! became idle.
 
 use std::collections::VecDeque;
 
@@ -91,8 +92,8 @@ struct Service<F> {
     long: u32,
     /// Whether its DATA frame has been sent before.
     retry: bool,
-    /// The addressee takes the packet when it reads the frame for the first time. A station sends one packet at a time, so a frame without
-    /// its packet is a duplicate. A duplicate is acknowledged and not delivered again.
+    /// The addressee takes the packet when it reads the frame for the first time. A station sends one packet at a time,
+    /// so a frame without its packet is a duplicate. A duplicate is acknowledged and not delivered again.
     packet: Option<F>,
 }
 
@@ -424,7 +425,8 @@ impl<F> Station<F> {
         self.access.settle_doubt(now);
     }
 
-    /// Called after all other events of this time. `busy`: whether the medium is busy, this station's own frame included.
+    /// Called after all other events of this time. `busy`: whether the medium is busy, this station's own frame
+    /// included.
     pub(super) fn settle(&mut self, now: Time, dcf: &Dcf, busy: bool) {
         match (self.access.clear, busy) {
             (Some(_), true) => {
@@ -503,7 +505,8 @@ impl Access {
         self.counted = now;
     }
 
-    /// Other stations reserve the medium until then. `doubtful`: the reservation comes from an RTS whose CTS may not follow.
+    /// Other stations reserve the medium until then. `doubtful`: the reservation comes from an RTS whose CTS may not
+    /// follow.
     fn reserve(&mut self, until: Time, doubtful: bool, now: Time, dcf: &Dcf) {
         if until > self.nav {
             self.nav = until;

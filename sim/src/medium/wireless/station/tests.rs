@@ -2,8 +2,8 @@ use super::*;
 use crate::medium::wireless::frames::tests::dcf;
 use crate::medium::wireless::reception::Range;
 
-/// The number of frames that a station sends for one packet if every RTS (or none) is answered and no DATA frame is, and why it gives
-/// up.
+/// The number of frames that a station sends for one packet if every RTS (or none) is answered and no DATA frame is,
+/// and why it gives up.
 fn attempts(dcf: &Dcf, cleared: bool) -> (u32, u32, DropCause) {
     let rules = Range::new(370.0, 520.0, 812.0, None);
     let mut station = Station::new(0, dcf, Amount::Packets(1), Draws::new(1, "x"));
