@@ -80,7 +80,7 @@ impl Journal {
         if self.events {
             let event = named(name, event);
             self.output.write(move || {
-                let _ = print_json_line(&event);
+                print_json_line(&event);
             });
         }
     }

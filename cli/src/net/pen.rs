@@ -1,12 +1,10 @@
 //! Output for which nobody waits.
 
-#![allow(clippy::disallowed_methods, reason = "whoever reads it has a real clock")]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, channel, sync_channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::output::note;
 
@@ -21,25 +19,19 @@ type Line = Box<dyn FnOnce() + Send>;
 #[derive(Clone)]
 pub(super) struct Pen {
     lines: SyncSender<Line>,
-    counts: Arc<Counts>,
-}
-
-#[derive(Default)]
-struct Counts {
-    waiting: AtomicUsize,
-    lost: AtomicUsize,
+    /// Lines for which there was no room since the last one that was written.
+    lost: Arc<AtomicUsize>,
 }
 
 impl Pen {
     pub(super) fn new() -> Pen {
         let (lines, waiting) = sync_channel::<Line>(MOST);
-        let counts = Arc::new(Counts::default());
-        let pen = Pen { lines, counts: Arc::clone(&counts) };
+        let lost = Arc::new(AtomicUsize::new(0));
+        let pen = Pen { lines, lost: Arc::clone(&lost) };
         thread::spawn(move || {
             for write in waiting {
                 write();
-                counts.waiting.fetch_sub(1, Ordering::AcqRel);
-                let lost = counts.lost.swap(0, Ordering::AcqRel);
+                let lost = lost.swap(0, Ordering::Relaxed);
                 if lost > 0 {
                     note(format!("warning: {lost} lines of output are lost: nobody read them in time"));
                 }
@@ -50,18 +42,20 @@ impl Pen {
 
     /// Has the thread write a line; it is lost if too many wait already.
     pub(super) fn write(&self, line: impl FnOnce() + Send + 'static) {
-        self.counts.waiting.fetch_add(1, Ordering::AcqRel);
         if self.lines.try_send(Box::new(line)).is_err() {
-            self.counts.waiting.fetch_sub(1, Ordering::AcqRel);
-            self.counts.lost.fetch_add(1, Ordering::AcqRel);
+            self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Waits a moment until everything is written.
     pub(super) fn finish(&self) {
-        let begun = Instant::now();
-        while self.counts.waiting.load(Ordering::Acquire) > 0 && begun.elapsed() < FAREWELL {
-            thread::sleep(Duration::from_millis(2));
+        let (written, all) = channel();
+        let last = move || {
+            // Nobody may wait any more.
+            let _ = written.send(());
+        };
+        if self.lines.try_send(Box::new(last)).is_ok() {
+            let _ = all.recv_timeout(FAREWELL);
         }
     }
 }
@@ -69,7 +63,6 @@ impl Pen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::mpsc::channel;
 
     /// Lines are written in their order. While one cannot be written, the next wait, and what is too much is lost.
     #[test]
@@ -86,10 +79,10 @@ mod tests {
             let written = written.clone();
             pen.write(move || written.send(line).expect("the test reads"));
         }
-        assert!(pen.counts.lost.load(Ordering::Acquire) >= MOST - 1);
+        assert!(pen.lost.load(Ordering::Relaxed) >= MOST - 1);
         reader.send(()).expect("the pen waits");
+        let lines: Vec<usize> = (0..MOST).map(|_| lines.recv().expect("it is written")).collect();
+        assert!(lines.is_sorted(), "{lines:?}");
         pen.finish();
-        let lines: Vec<usize> = lines.try_iter().collect();
-        assert!(lines.len() >= MOST && lines.is_sorted(), "{} lines", lines.len());
     }
 }
