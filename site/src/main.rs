@@ -267,6 +267,12 @@ fn write(file: &Path, contents: &[u8]) -> Result<(), String> {
 mod tests {
     use super::*;
 
+    /// docs/mptcp.md has two: without a space between them they look like one.
+    #[test]
+    fn tables_in_a_row_are_apart() {
+        assert!(include_str!("style.css").lines().any(|rule| rule.starts_with("table + table { margin-top")));
+    }
+
     #[test]
     fn links_lead_to_pages_and_a_link_to_nothing_is_told() {
         let root = std::env::temp_dir().join(format!("anabranch-site-{}", std::process::id()));
