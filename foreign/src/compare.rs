@@ -248,6 +248,21 @@ mod tests {
         }
     }
 
+    /// A transfer that ends at any moment is closed with all its data delivered.
+    #[test]
+    fn nothing_is_lost_at_the_end() {
+        for transport in crate::TRANSPORTS {
+            for size in ["1 kB", "200 kB", "2 MB", "3 MB"] {
+                let key = format!("flow.transfer.protocol={{ foreign = '{}' }}", transport.name());
+                let set = [key, format!("flow.transfer.send='{size}'")];
+                let (_, scenario) = read("one-path", SCENARIOS[0].1, set.iter()).expect("it can be read");
+                let flow = &simulate(&scenario, None).expect("it runs").flows[0];
+                let end = (flow.outcome, flow.missing);
+                assert_eq!(end, ("closed", None), "{}, {size}: {} bytes", transport.name(), flow.delivered);
+            }
+        }
+    }
+
     /// What is locked is what runs.
     #[test]
     fn versions_are_those_that_run() {

@@ -1,12 +1,15 @@
 //! `dcsctp`: SCTP in Rust, written for data channels of WebRTC. It has one path.
 
+use std::collections::BTreeSet;
+
 use anabranch_proto::Time;
 use anabranch_sim::foreign::{
     ForeignEnd, ForeignOutput, ForeignPacket, ForeignStage, ForeignTransport, Setup,
 };
 use bytes::Bytes;
 use dcsctp::api::{
-    DcSctpSocket, Message, Options, PpId, SendError, SendOptions, SocketEvent, SocketTime, StreamId,
+    DcSctpSocket, LifecycleId, Message, Options, PpId, SendError, SendOptions, SocketEvent, SocketTime,
+    StreamId,
 };
 
 use crate::sctp::{HEADERS, LARGEST_MESSAGE, Wire};
@@ -45,7 +48,15 @@ impl ForeignTransport for Dcsctp {
             };
             let socket = dcsctp::new_socket(name, &options);
             let stage = if wire.connects { ForeignStage::Busy } else { ForeignStage::Idle };
-            Box::new(End { socket, wire, connected: false, finishing: false, stage }) as Box<dyn ForeignEnd>
+            Box::new(End {
+                socket,
+                wire,
+                connected: false,
+                finishing: false,
+                taken: 0,
+                under_way: BTreeSet::new(),
+                stage,
+            }) as Box<dyn ForeignEnd>
         };
         let [client, server] = wires;
         Ok([end((client, names[0])), end((server, names[1]))])
@@ -56,8 +67,11 @@ struct End {
     socket: Box<dyn DcSctpSocket>,
     wire: Wire,
     connected: bool,
-    /// It is to be shut down once it is connected.
+    /// It is to be shut down once it is connected and every message was delivered.
     finishing: bool,
+    /// The number of messages that were handed over, and those of them that are not delivered yet.
+    taken: u64,
+    under_way: BTreeSet<LifecycleId>,
     stage: ForeignStage,
 }
 
@@ -66,8 +80,9 @@ impl End {
         self.socket.advance_time(SocketTime::zero() + now.since(Time::ZERO));
     }
 
+    /// Version 0.1.16 sends SHUTDOWN when nothing is in flight, although messages wait or are to be sent again. So it is not asked before.
     fn shut_down(&mut self) {
-        if self.connected && self.finishing {
+        if self.connected && self.finishing && self.under_way.is_empty() {
             self.finishing = false;
             self.socket.shutdown();
         }
@@ -94,8 +109,14 @@ impl ForeignEnd for End {
     fn send(&mut self, now: Time, message: &Bytes) -> bool {
         self.advance(now);
         let message = Message::new(StreamId(0), PpId(0), message.to_vec());
-        match self.socket.send(message, &SendOptions::default()) {
-            Ok(()) => true,
+        let id = LifecycleId::from(self.taken + 1);
+        let options = SendOptions { lifecycle_id: Some(id), ..SendOptions::default() };
+        match self.socket.send(message, &options) {
+            Ok(()) => {
+                self.taken += 1;
+                self.under_way.insert(id);
+                true
+            }
             Err(SendError::ResourceExhaustion) => false,
             Err(_) => {
                 self.stage = ForeignStage::Lost;
@@ -116,6 +137,11 @@ impl ForeignEnd for End {
                 SocketEvent::SendPacket(bytes) => return self.wire.transmit(bytes.into()),
                 SocketEvent::OnConnected() => {
                     (self.connected, self.stage) = (true, ForeignStage::Busy);
+                    self.shut_down();
+                }
+                // It can come several times for one message.
+                SocketEvent::OnLifecycleEnd(id) => {
+                    self.under_way.remove(&id);
                     self.shut_down();
                 }
                 SocketEvent::OnClosed() => self.stage = ForeignStage::Closed,

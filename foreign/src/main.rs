@@ -120,8 +120,7 @@ fn list() -> String {
 
 fn run(arguments: &Run) -> Result<String, Fault> {
     let shown = arguments.file.display().to_string();
-    let text =
-        read_text(&arguments.file).map_err(|error| wrong(format!("{shown}: {error}")))?;
+    let text = read_text(&arguments.file).map_err(|error| wrong(format!("{shown}: {error}")))?;
     let seed = arguments.seed.map(|seed| format!("seed={seed}"));
     let (document, scenario) = read(&shown, &text, seed.iter().chain(&arguments.set)).map_err(wrong)?;
     let mut capture = match &arguments.pcap {
