@@ -144,8 +144,9 @@ impl Picture {
     fn table(&self, width: u16) -> Table<'_> {
         let mut shown: Vec<usize> = (0..COLUMNS.len()).collect();
         for column in DISPENSABLE {
-            let needed: u16 = shown.iter().map(|column| COLUMNS[*column].1 + 1).sum();
-            if needed < width {
+            // With one column between two of them.
+            let needed = shown.iter().map(|column| COLUMNS[*column].1 + 1).sum::<u16>() - 1;
+            if needed <= width {
                 break;
             }
             shown.retain(|known| *known != column);
