@@ -290,11 +290,11 @@ fn by_path(shares: &[Share]) -> BTreeMap<(IpAddr, IpAddr), u64> {
     shares.iter().map(|share| ((share.from, share.to), share.bytes)).collect()
 }
 
-/// The bytes that the paths have carried since `before`. After a restart of the peer they count from zero again.
+/// The bytes that the paths have carried since `before`. A late SACK can take some of them back.
 fn shares(association: &Association, before: &BTreeMap<PathId, u64>) -> Vec<Share> {
     let share = |path: PathReport| {
         let before = before.get(&path.id).copied().unwrap_or(0);
-        let bytes = path.delivered.checked_sub(before).unwrap_or(path.delivered);
+        let bytes = path.delivered.saturating_sub(before);
         Share { from: path.local.ip, to: path.remote.ip, bytes }
     };
     let shares = association.paths().into_iter().map(share);
