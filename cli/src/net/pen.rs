@@ -15,7 +15,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 
 type Line = Box<dyn FnOnce() + Send>;
 
-/// A thread that writes the lines of one stream. A reader that pauses stops it, and no association.
+/// A thread that writes the lines of one stream. A reader that pauses blocks this thread, not the associations.
 #[derive(Clone)]
 pub(super) struct Pen {
     lines: SyncSender<Line>,
