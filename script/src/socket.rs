@@ -7,6 +7,7 @@ use anabranch_proto::{AssociationId, Config, Endpoint, Event, LostReason, Refuse
 use bytes::Bytes;
 
 use super::ast::{Call, Expr};
+use super::names::did_you_mean;
 use super::notice::{Events, Notice, Streams};
 use super::options::PeerAddress;
 use super::receiving::Waiting;
@@ -170,38 +171,79 @@ fn errno(reason: &LostReason, up: bool) -> Option<&'static str> {
     }
 }
 
+type Carry = fn(&mut World, &Call) -> Outcome;
+
+/// The calls of a script.
+const CALLS: &[(&str, Carry)] = &[
+    ("socket", |world, call| world.socket(&call.arguments, &call.result)),
+    ("bind", |world, call| world.bind(&call.arguments)),
+    ("listen", |world, call| world.listen(&call.arguments)),
+    ("connect", |world, call| world.connect(&call.arguments)),
+    ("sctp_connectx", |world, call| world.connect(&call.arguments)),
+    ("accept", |world, call| world.accept(&call.arguments, &call.result)),
+    ("fcntl", |world, call| world.fcntl(&call.arguments)),
+    ("write", |world, call| world.write(&call.arguments)),
+    ("send", |world, call| world.write(&call.arguments)),
+    ("sctp_bindx", |world, call| world.bindx(&call.arguments)),
+    ("sctp_sendmsg", |world, call| world.sctp_sendmsg(&call.arguments)),
+    ("sctp_send", |world, call| world.sctp_send(&call.arguments)),
+    ("sctp_sendx", |world, call| world.sctp_sendx(&call.arguments)),
+    ("sctp_sendv", |world, call| world.sctp_sendv(&call.arguments)),
+    ("sendmsg", |world, call| world.sendmsg(&call.arguments)),
+    ("read", |world, call| world.read(&call.arguments)),
+    ("recv", |world, call| world.read(&call.arguments)),
+    ("sctp_recvmsg", |world, call| world.sctp_recvmsg(&call.arguments)),
+    ("sctp_recvv", |world, call| world.sctp_recvv(&call.arguments)),
+    ("recvmsg", |world, call| world.recvmsg(&call.arguments)),
+    ("shutdown", |world, call| world.shutdown(&call.arguments)),
+    ("close", |world, call| world.close(&call.arguments)),
+    ("setsockopt", |world, call| world.set_option(&call.arguments)),
+    ("getsockopt", |world, call| world.get_option(&call.arguments)),
+    ("abort", |world, call| world.abort(&call.arguments)),
+    ("heartbeat", |world, call| world.heartbeat(&call.arguments)),
+    ("set_primary", |world, call| world.set_primary(&call.arguments)),
+    ("state", |world, call| world.state(&call.arguments, &call.result)),
+    ("path", |world, call| world.path(&call.arguments, &call.result)),
+];
+
+/// Calls that packetdrill has and this runner has not. A script with one of them is skipped.
+const ELSEWHERE: &[&str] = &[
+    "cap_set",
+    "epoll_create",
+    "epoll_ctl",
+    "epoll_wait",
+    "ioctl",
+    "pipe",
+    "poll",
+    "readv",
+    "recvfrom",
+    "sctp_freeladdrs",
+    "sctp_freepaddrs",
+    "sctp_getassocid",
+    "sctp_getladdrs",
+    "sctp_getpaddrs",
+    "sctp_opt_info",
+    "sctp_peeloff",
+    "sctp_peeloff_flags",
+    "sendfile",
+    "sendto",
+    "splice",
+    "writev",
+];
+
 impl World {
     /// Carries out the call.
     pub(super) fn call(&mut self, call: &Call) -> Outcome {
-        let arguments = &call.arguments;
-        match call.name.as_str() {
-            "socket" => self.socket(arguments, &call.result),
-            "bind" => self.bind(arguments),
-            "listen" => self.listen(arguments),
-            "connect" | "sctp_connectx" => self.connect(arguments),
-            "accept" => self.accept(arguments, &call.result),
-            "fcntl" => self.fcntl(arguments),
-            "write" | "send" => self.write(arguments),
-            "sctp_bindx" => self.bindx(arguments),
-            "sctp_sendmsg" => self.sctp_sendmsg(arguments),
-            "sctp_send" => self.sctp_send(arguments),
-            "sctp_sendx" => self.sctp_sendx(arguments),
-            "sctp_sendv" => self.sctp_sendv(arguments),
-            "sendmsg" => self.sendmsg(arguments),
-            "read" | "recv" => self.read(arguments),
-            "sctp_recvmsg" => self.sctp_recvmsg(arguments),
-            "sctp_recvv" => self.sctp_recvv(arguments),
-            "recvmsg" => self.recvmsg(arguments),
-            "shutdown" => self.shutdown(arguments),
-            "close" => self.close(arguments),
-            "setsockopt" => self.set_option(arguments),
-            "getsockopt" => self.get_option(arguments),
-            "abort" => self.abort(arguments),
-            "heartbeat" => self.heartbeat(arguments),
-            "set_primary" => self.set_primary(arguments),
-            "state" => self.state(arguments, &call.result),
-            "path" => self.path(arguments, &call.result),
-            name => Err(CallFault::Unsupported(format!("the call {name}()"))),
+        let name = call.name.as_str();
+        if let Some((_, carry_out)) = CALLS.iter().find(|(known, _)| *known == name) {
+            return carry_out(self, call);
+        }
+        match ELSEWHERE.contains(&name) {
+            true => Err(CallFault::Unsupported(format!("the call {name}()"))),
+            false => {
+                let known = CALLS.iter().map(|(known, _)| *known);
+                wrong(format!("unknown call `{name}`: {}", did_you_mean(name, known)))
+            }
         }
     }
 

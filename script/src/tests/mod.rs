@@ -325,6 +325,15 @@ fn what_the_stack_has_not_is_skipped() {
 }
 
 #[test]
+fn a_call_that_nobody_has_is_an_error() {
+    let verdict = verdict(&up("+0.0 sctp_sendmgs(4, ..., 100, ..., ..., 0, 0, 0, 0, 0) = 100"));
+    assert!(
+        matches!(&verdict, Verdict::Error(error) if error.message.contains("did you mean `sctp_sendmsg`?")),
+        "{verdict:?}"
+    );
+}
+
+#[test]
 fn chunks_of_extensions_are_read_compared_and_printed() {
     let up = |rest: &str| format!("--sctp=partial_reliability=true\n{}", up(rest));
     let asked = "+0.1 < sctp: RECONFIG[flgs=0, OUTGOING_SSN_RESET[req_sn=1, resp_sn=1, last_tsn=0, sids=[]]]; \
