@@ -6,13 +6,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use anabranch_lab::grid::{self, Point, Variation};
+use anabranch_lab::kind::Kind;
 use anabranch_lab::report::Format;
 use anabranch_proto::{Policies, Time};
 use anabranch_sim::capture::Snap;
 use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::{Document, read_text};
 
-use crate::kind::Kind;
+use crate::kind;
 use crate::msc::Between;
 use crate::output::{fail, note, print, print_json, refuse, refuse_scenario, warn};
 use crate::place::{Places, is_there, keep, unread};
@@ -271,7 +272,7 @@ pub(crate) fn edited<'a>(
     let name = file.file_stem().map_or_else(|| shown.clone(), |stem| stem.to_string_lossy().into_owned());
     let mut document = Document::parse(&shown, &text).map_err(|error| refuse_scenario(&error))?;
     if let Some(other) = Kind::of(&document).filter(|kind| *kind != Kind::Scenario) {
-        return Err(refuse(other.told(&shown)));
+        return Err(refuse(kind::told(other, &shown)));
     }
     for assignment in set {
         document.set("--set", assignment).map_err(|error| refuse_scenario(&error))?;

@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use anabranch_lab::command::quoted;
+use anabranch_lab::kind::Kind;
 use anabranch_lab::report::{PictureError, sweep_files, sweep_page};
 use anabranch_lab::statistics::{self, Summary};
 use anabranch_lab::sweep::{self, CellSummary, Executed, Shard, Sweep, SweepError, Watch};
 use anabranch_sim::scenario::{Document, read_text};
 use comfy_table::Table;
 
-use crate::kind::Kind;
+use crate::kind;
 use crate::output::{fail, note, print, print_json, refuse, refuse_scenario};
 use crate::place::{Places, keep, write_whole};
 use crate::progress::Count;
@@ -115,7 +116,7 @@ fn refuse_sweep(file: &Path, error: &SweepError) -> u8 {
     match kind.filter(|kind| *kind != Kind::Sweep && matches!(error, SweepError::Text(_))) {
         Some(other) => refuse(format!(
             "{}, and docs/sweeps.md says what a sweep needs",
-            other.told(&file.display().to_string())
+            kind::told(other, &file.display().to_string())
         )),
         None => tell(error),
     }

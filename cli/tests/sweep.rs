@@ -545,6 +545,7 @@ fn a_file_for_another_command_is_told_which_takes_it() {
         (&["advise", "failover", &pair], "this asks for a policy; `anabranch advise policy"),
         (&["advise", "policy", &failover], "this asks for a failover; `anabranch advise failover"),
         (&["advise", "failover", &scenario], "this is a scenario; `anabranch run"),
+        (&["lab", &sweep], "this is the file of a sweep; `anabranch sweep"),
         (&["advise", "policy", &sweep], "this is the file of a sweep; `anabranch sweep"),
     ] {
         let output = anabranch(arguments);

@@ -7,6 +7,7 @@ pub mod command;
 pub mod diff;
 mod entry;
 pub mod grid;
+pub mod kind;
 pub mod models;
 pub mod report;
 pub mod statistics;

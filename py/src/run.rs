@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use anabranch_lab::kind::Kind;
 use anabranch_proto::Policies;
 use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::{Document, Scenario};
@@ -95,6 +96,7 @@ pub(crate) fn run(
     watch: Option<Py<PyAny>>,
 ) -> PyResult<Run> {
     let document = read(py, file, text, &set)?;
+    refuse_others(py, &document)?;
     let policies = policies::table(own)?;
     let name = std::path::Path::new(file).file_stem().unwrap_or_default().to_string_lossy();
     let mut scenario = document.scenario(&name, &policies).map_err(|fault| raise(py, &fault))?;
@@ -105,6 +107,21 @@ pub(crate) fn run(
     files.map_or(Ok(()), CsvSeries::finish)?;
     let series = folder.map_or(Ok(Vec::new()), |folder| written(folder.path()))?;
     Ok(Run { result, series, scenario, policies })
+}
+
+/// Refuses what is no scenario: the file of a sweep, or a question to `advise`.
+fn refuse_others(py: Python<'_>, document: &Document) -> PyResult<()> {
+    let (key, says) = match Kind::of(document) {
+        Some(Kind::Sweep) => ("scenario", "this is a sweep; `anabranch.sweep` runs it"),
+        Some(Kind::Failover) => {
+            ("budget", "this is a question, not a scenario; `anabranch advise failover` answers it")
+        }
+        Some(Kind::Policy) => {
+            ("transfer", "this is a question, not a scenario; `anabranch advise policy` answers it")
+        }
+        Some(Kind::Scenario) | None => return Ok(()),
+    };
+    Err(raise(py, &document.error(key, says)))
 }
 
 /// The files of `folder` by name, without ".csv".
@@ -177,6 +194,7 @@ pub(crate) fn content_key(
 ) -> PyResult<String> {
     let policies = Policies::default();
     let document = read(py, file, text, &set)?;
+    refuse_others(py, &document)?;
     let mut scenario = document.scenario("", &policies).map_err(|fault| raise(py, &fault))?;
     scenario.seed = seed.unwrap_or(scenario.seed);
     let key = scenario.content_key(env!("CARGO_PKG_VERSION"), &policies);

@@ -76,6 +76,9 @@ def test_an_error_shows_line_and_key() -> None:
     assert 'dealy = "5 ms"' in str(error) and isinstance(error, ValueError)
     with pytest.raises(anabranch.ScenarioError, match="no route policy"):
         anabranch.run(DICT | {"flow": [DICT["flow"][0] | {"sctp": {"retransmit": "nearest"}}]})
+    with pytest.raises(anabranch.ScenarioError, match="this is a sweep; `anabranch.sweep` runs it") as raised:
+        anabranch.run('scenario = "one.toml"\n[measure]\ntime = "duration"\n')
+    assert (raised.value.line, raised.value.key) == (1, "scenario")
     with pytest.raises(TypeError, match="flow.send"):
         anabranch.run(DICT | {"flow": [DICT["flow"][0] | {"send": None}]})
     with pytest.raises(FileNotFoundError):

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use anabranch_lab::advice::{Answer, Judged, Task, configurations, explain, search};
+use anabranch_lab::kind::Kind;
 use comfy_table::Table;
 use serde_json::{Value, json};
 
 use super::{random, read, seconds, watched};
-use crate::kind::Kind;
 use crate::output::{print, print_json};
 use crate::runtime::Stop;
 use crate::{DONE, FAILED, table};

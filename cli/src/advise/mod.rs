@@ -12,9 +12,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anabranch_lab::advice::Watch;
+use anabranch_lab::kind::Kind;
 use anabranch_sim::scenario::{Document, ScenarioError, read_text};
 
-use crate::kind::Kind;
+use crate::kind;
 use crate::output::{refuse, refuse_scenario};
 use crate::place::unread;
 use crate::progress::Count;
@@ -49,7 +50,7 @@ fn read<T>(file: &Path, kind: Kind, read: impl Fn(&str, &str) -> Result<T, Scena
     read(&name, &text).map_err(|error| {
         let found = Document::parse(&name, &text).ok().and_then(|document| Kind::of(&document));
         match found.filter(|found| *found != kind) {
-            Some(other) => refuse(other.told(&name)),
+            Some(other) => refuse(kind::told(other, &name)),
             None => refuse_scenario(&error),
         }
     })

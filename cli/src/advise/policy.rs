@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use anabranch_lab::advice::{PairTask, PolicyAnswer, advise_policy, explain_policy};
 use anabranch_lab::command::quoted;
+use anabranch_lab::kind::Kind;
 use anabranch_lab::report::policy_page;
 use comfy_table::Table;
 use serde_json::{Value, json};
 
 use super::{read, seconds, watched};
-use crate::kind::Kind;
 use crate::output::{fail, print, print_json};
 use crate::place::{Places, keep, write_whole};
 use crate::runtime::Stop;

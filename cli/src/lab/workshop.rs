@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use anabranch_lab::claims::Paper;
+use anabranch_lab::kind::Kind;
 use anabranch_sim::scenario::{Document, read_text};
 use include_dir::{Dir, include_dir};
 use serde::Serialize;
@@ -12,6 +13,7 @@ use tempfile::TempDir;
 use tokio::sync::Semaphore;
 
 use super::process::Limits;
+use crate::kind;
 use crate::output::{fail, refuse, refuse_scenario};
 use crate::place::unread;
 use crate::reproduce::{Shelf, refuse_paper};
@@ -156,7 +158,12 @@ impl PaperSummary {
 
 /// The scenario in a file named on the command line; a faulty one is refused at once.
 fn offered_file(file: &Path) -> Result<Offered, u8> {
-    let text = read_text(file).map_err(|error| refuse(unread(file, &error)))?;
+    let (shown, text) =
+        (file.display().to_string(), read_text(file).map_err(|error| refuse(unread(file, &error)))?);
+    let found = Document::parse(&shown, &text).ok().and_then(|document| Kind::of(&document));
+    if let Some(other) = found.filter(|kind| *kind != Kind::Scenario) {
+        return Err(refuse(kind::told(other, &shown)));
+    }
     offered(file, text, None).map_err(|error| refuse_scenario(&error))
 }
 
