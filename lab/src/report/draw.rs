@@ -15,7 +15,8 @@ pub(super) const FONT: &str = "sans-serif";
 pub(super) const INK: RGBColor = RGBColor(40, 40, 40);
 pub(super) const FAINT: RGBColor = RGBColor(150, 150, 150);
 
-pub(super) type Plane<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+pub(super) type Plane<'a, 'b, Y = RangedCoordf64> =
+    ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, Y>>;
 pub(super) type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 /// The chart over a run of `ended` seconds.
@@ -134,8 +135,8 @@ fn steps(series: &Series, ended: f64) -> Vec<(f64, f64)> {
 }
 
 /// A line that is dashed as plotly.js calls it.
-pub(super) fn line(
-    plane: &mut Plane<'_, '_>,
+pub(super) fn line<Y: Ranged<ValueType = f64>>(
+    plane: &mut Plane<'_, '_, Y>,
     points: impl IntoIterator<Item = (f64, f64)>,
     dash: &str,
     color: RGBColor,

@@ -13,6 +13,9 @@ use super::plots::figure_files;
 use crate::claims::{Cell, Outcome, Paper};
 use crate::command::quoted;
 
+/// Values that differ by more than this factor are shown on a logarithmic axis.
+const WIDE: f64 = 50.0;
+
 /// A reproduced paper.
 #[derive(Debug)]
 pub struct Reproduced<'a> {
@@ -190,16 +193,36 @@ fn orders_chart(reproduced: &Reproduced<'_>, outcomes: &[&Outcome]) -> Value {
             traces.push(trace(&name, (number, whose), &x, &values, &commands));
         }
     }
-    json!({ "data": traces, "layout": layout(outcomes, outcomes[0].over.as_deref().unwrap_or("compared")) })
+    figure(outcomes, outcomes[0].over.as_deref().unwrap_or("compared"), &traces)
 }
 
-/// The axes of the values of these claims over items of this kind.
-fn layout(outcomes: &[&Outcome], items: &str) -> Value {
+/// The chart of these traces: the values of these claims over items of this kind.
+fn figure(outcomes: &[&Outcome], items: &str, traces: &[Value]) -> Value {
     let values = Outcome::axis(outcomes.iter().copied(), outcomes[0].unit.symbol());
-    json!({
+    let title = json!({ "text": text(&values) });
+    let axis = match is_wide(traces) {
+        true => json!({ "type": "log", "dtick": 1, "title": title }),
+        false => json!({ "rangemode": "tozero", "title": title }),
+    };
+    json!({ "data": traces, "layout": {
         "xaxis": { "type": "category", "title": { "text": text(items) } },
-        "yaxis": { "rangemode": "tozero", "title": { "text": text(&values) } },
-    })
+        "yaxis": axis,
+    } })
+}
+
+/// Whether the largest value is so many times the smallest that a linear axis would show the small ones as one. Values
+/// and intervals that reach zero have no logarithm.
+fn is_wide(traces: &[Value]) -> bool {
+    let numbers = |list: &Value| list.as_array().cloned().unwrap_or_default();
+    let ends = traces.iter().flat_map(|trace| {
+        let halves = numbers(&trace["error_y"]["array"]);
+        let half = move |i: usize| halves.get(i).and_then(Value::as_f64).unwrap_or(0.0);
+        let values = numbers(&trace["y"]).into_iter().enumerate();
+        values.filter_map(move |(i, value)| Some((value.as_f64()? - half(i), value.as_f64()?)))
+    });
+    let (lowest, highest) =
+        ends.fold((f64::INFINITY, 0.0_f64), |(low, high), (end, value)| (low.min(end), high.max(value)));
+    lowest > 0.0 && lowest * WIDE < highest
 }
 
 /// The values of the paper, its references and Anabranch for each claim.
@@ -220,7 +243,7 @@ fn chart(reproduced: &Reproduced<'_>, outcomes: &[&Outcome]) -> Value {
     let mut anabranch = trace("Anabranch", (0, 0), &x, &own, &commands);
     anabranch["error_y"] = json!({ "type": "data", "array": halves, "visible": true });
     traces.push(anabranch);
-    json!({ "data": traces, "layout": layout(outcomes, "claim") })
+    figure(outcomes, "claim", &traces)
 }
 
 /// Points in a color, with the symbol of Anabranch (0) or of a reference.
@@ -294,7 +317,21 @@ fn verdict(outcome: &Outcome) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::papers_page;
+    use super::{is_wide, papers_page};
+    use serde_json::json;
+
+    #[test]
+    fn an_axis_is_logarithmic_if_its_values_are_far_apart_and_all_have_a_logarithm() {
+        let wide = |y: serde_json::Value, halves: serde_json::Value| {
+            is_wide(&[json!({ "y": [null, 60.0] }), json!({ "y": y, "error_y": { "array": halves } })])
+        };
+        assert!(wide(json!([1.0, 2.0]), json!([null, null])));
+        assert!(!wide(json!([2.0, 3.0]), json!([null, null])));
+        assert!(wide(json!([2.0]), json!([1.0])));
+        assert!(!wide(json!([1.0]), json!([1.5])));
+        assert!(!wide(json!([0.0]), json!([null])));
+        assert!(!is_wide(&[]));
+    }
 
     #[test]
     fn a_page_links_to_its_site_if_it_has_one() {

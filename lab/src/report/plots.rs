@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use plotters::coord::Shift;
+use plotters::coord::ranged1d::ValueFormatter;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use serde_json::Value;
@@ -23,6 +24,11 @@ const LABELS: usize = 400;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
+/// A second axis, linear or logarithmic.
+trait Axis: Ranged<ValueType = f64> + ValueFormatter<f64> {}
+
+impl<Y: Ranged<ValueType = f64> + ValueFormatter<f64>> Axis for Y {}
+
 /// A chart.
 struct Plot {
     title: String,
@@ -32,6 +38,8 @@ struct Plot {
     labels: Vec<String>,
     /// The names of the places on the second axis, of a heat map.
     rows: Vec<String>,
+    /// Whether the second axis is logarithmic.
+    is_log: bool,
     series: Vec<Series>,
 }
 
@@ -95,6 +103,7 @@ impl Plot {
             y: axis("yaxis"),
             labels: Vec::new(),
             rows: Vec::new(),
+            is_log: figure["layout"]["yaxis"]["type"] == "log",
             series: Vec::new(),
         };
         let words = |trace: &Value| list(&trace["x"]).iter().any(Value::is_string);
@@ -159,7 +168,7 @@ impl Plot {
         if low > high { 0.0..1.0 } else { low - room..high + room }
     }
 
-    /// The range of the second axis, zero included.
+    /// The range of the second axis, zero included if it is linear.
     fn up(&self) -> std::ops::Range<f64> {
         if !self.rows.is_empty() {
             return 0.5..self.rows.len() as f64 + 0.5;
@@ -167,6 +176,9 @@ impl Plot {
         let [low, high] = self.range(|(_, y, half)| [y - half.unwrap_or(0.0), y + half.unwrap_or(0.0)]);
         if low > high || low == 0.0 && high == 0.0 {
             return 0.0..1.0;
+        }
+        if self.is_log {
+            return low / 1.5..high * 1.5;
         }
         low.min(0.0) * 1.05..(high.max(0.0) * 1.05).max(f64::MIN_POSITIVE)
     }
@@ -228,12 +240,23 @@ fn svg(plot: &Plot) -> Result<String, PictureError> {
 fn draw(root: &Area<'_>, plot: &Plot) -> Drawn {
     root.fill(&WHITE)?;
     let (left, right) = root.split_horizontally(plot.size().0);
-    let mut plane = ChartBuilder::on(&left)
+    let mut chart = ChartBuilder::on(&left);
+    chart
         .margin(12)
         .caption(&plot.title, (FONT, 17).into_font().color(&INK))
         .x_label_area_size(plot.below())
-        .y_label_area_size(if plot.rows.is_empty() { 90 } else { 130 })
-        .build_cartesian_2d(plot.across(), plot.up())?;
+        .y_label_area_size(if plot.rows.is_empty() { 90 } else { 130 });
+    match plot.is_log {
+        true => draw_plane(root, chart.build_cartesian_2d(plot.across(), plot.up().log_scale())?, plot)?,
+        false => draw_plane(root, chart.build_cartesian_2d(plot.across(), plot.up())?, plot)?,
+    }
+    legend(&right, plot)?;
+    root.present()?;
+    Ok(())
+}
+
+/// Draws the axes and what is between them.
+fn draw_plane<Y: Axis>(root: &Area<'_>, mut plane: Plane<'_, '_, Y>, plot: &Plot) -> Drawn {
     mesh(&mut plane, plot)?;
     let none = [f64::INFINITY, f64::NEG_INFINITY];
     let values = plot.range(|(.., value)| value.map_or(none, |value| [value; 2]));
@@ -252,12 +275,10 @@ fn draw(root: &Area<'_>, plot: &Plot) -> Drawn {
             root.draw(&Text::new(draw::clipped(label), (x, y + 8), turned.clone()))?;
         }
     }
-    legend(&right, plot)?;
-    root.present()?;
     Ok(())
 }
 
-fn mesh(plane: &mut Plane<'_, '_>, plot: &Plot) -> Drawn {
+fn mesh<Y: Axis>(plane: &mut Plane<'_, '_, Y>, plot: &Plot) -> Drawn {
     let name = |names: &[String], value: f64| {
         let near = (value - value.round()).abs() < 0.01;
         let place = (value.round() as usize).checked_sub(1).filter(|_| near);
@@ -283,7 +304,12 @@ fn mesh(plane: &mut Plane<'_, '_>, plot: &Plot) -> Drawn {
 }
 
 /// Draws a series; the cells of a heat map are the darker, the nearer their value is to the higher of `values`.
-fn draw_series(plane: &mut Plane<'_, '_>, series: &Series, [low, high]: [f64; 2], size: i32) -> Drawn {
+fn draw_series<Y: Axis>(
+    plane: &mut Plane<'_, '_, Y>,
+    series: &Series,
+    [low, high]: [f64; 2],
+    size: i32,
+) -> Drawn {
     let color = rgb(&series.color);
     match series.kind {
         Kind::Cells => {
@@ -382,6 +408,9 @@ fn pgfplots(plot: &Plot, name: &str) -> String {
         tex(&plot.x),
         tex(&plot.y)
     );
+    if plot.is_log {
+        options += "  ymode=log,\n";
+    }
     options += &pgf::ticks("x", &plot.labels);
     options += &pgf::ticks("y", &plot.rows);
     if !plot.labels.is_empty() {
@@ -425,6 +454,16 @@ fn pgf_series(plot: &Plot, series: &Series, number: usize, name: &str) -> String
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_logarithmic_axis_has_powers_of_ten() {
+        let figure = json!({ "data": [{ "type": "scatter", "mode": "markers", "x": [1, 2], "y": [3.0, 3000.0] }],
+            "layout": { "yaxis": { "type": "log" } } });
+        let plot = Plot::of("wide", &figure);
+        let svg = svg(&plot).unwrap();
+        assert!(["10", "100", "1000"].iter().all(|tick| svg.contains(&format!("\n{tick}\n"))), "{svg}");
+        assert!(pgfplots(&plot, "wide").contains("ymode=log,"));
+    }
 
     #[test]
     fn points_of_a_curve_keep_their_intervals() {
