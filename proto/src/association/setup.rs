@@ -441,9 +441,10 @@ impl Association {
     }
 
     fn add_path(&mut self, pair: (Address, Address), now: Time) {
-        let room = self.paths.views().len() < 256 || self.paths.gone(pair).is_some();
-        if self.paths.of_pair(pair.0, pair.1).is_none() && room {
-            self.paths.add(pair, now, &self.config, &self.window, &mut self.chance);
+        if self.paths.of_pair(pair.0, pair.1).is_none()
+            && let Some(place) = self.paths.place_for(pair)
+        {
+            self.paths.add(place, pair, now, &self.config, &self.window, &mut self.chance);
         }
     }
 }

@@ -16,6 +16,9 @@ use super::mtu::pmdcs;
 use super::order::Order;
 use rand_chacha::ChaCha8Rng;
 
+/// Places for paths in an association.
+const MOST_PATHS: usize = 256;
+
 // What every packet needs stands first: see `Association`.
 #[derive(Clone, Debug)]
 #[repr(C)]
@@ -213,16 +216,16 @@ impl Paths {
             .then(|| live().find(|view| view.id > id).or(live().next()).map(|view| view.id))?
     }
 
-    /// Adds the path of this pair, unconfirmed. The first becomes the primary.
+    /// Adds the path of this pair in this place, unconfirmed. The first becomes the primary.
     pub(crate) fn add(
         &mut self,
+        id: PathId,
         (local, remote): (Address, Address),
         now: Time,
         config: &Config,
         window: &MakeWindow,
         chance: &mut ChaCha8Rng,
-    ) -> PathId {
-        let id = self.gone((local, remote)).unwrap_or(PathId(self.views.len() as u16));
+    ) {
         let gone = self.rest.get(id.index());
         let mut path = Path::new(
             window(start(config, remote, self.stamps)),
@@ -246,7 +249,6 @@ impl Paths {
         };
         self.put(view, path);
         self.renew_smallest_pmdcs();
-        id
     }
 
     /// Puts a path in its place, which is that of a removed one or behind all others.
@@ -263,14 +265,14 @@ impl Paths {
         self.rest.push(path);
     }
 
-    /// The removed path of this pair, if nothing is charged to it any more, so that it can return.
-    pub(crate) fn gone(&self, (local, remote): (Address, Address)) -> Option<PathId> {
-        let gone = |p: &&PathView| {
-            p.state == PathState::Removed
-                && (p.local, p.remote) == (local, remote)
-                && p.flight + p.marked == 0
-        };
-        self.views.iter().find(gone).map(|p| p.id)
+    /// The place of a new path of this pair: that of the removed path of the pair, so that it returns; a place behind all
+    /// others; or, of an association that has used all its places, that of any removed path. Nothing may be charged
+    /// to a removed path any more. `None`: there is no place.
+    pub(crate) fn place_for(&self, pair: (Address, Address)) -> Option<PathId> {
+        let gone = || self.views.iter().filter(|p| p.state == PathState::Removed && p.flight + p.marked == 0);
+        let same = gone().find(|p| (p.local, p.remote) == pair).map(|p| p.id);
+        let fresh = || (self.views.len() < MOST_PATHS).then_some(PathId(self.views.len() as u16));
+        same.or_else(fresh).or_else(|| gone().next().map(|p| p.id))
     }
 
     /// Removes the path: nothing is sent there any more, and its packets limit the size of chunks no longer.

@@ -29,25 +29,25 @@ const ADDRESSES: Extensions = Extensions {
     nr_sack: false,
 };
 
-fn request(correlation: u32, address: Address) -> AddressRequest {
+pub(crate) fn request(correlation: u32, address: Address) -> AddressRequest {
     AddressRequest { correlation, address: address.ip }
 }
 
-fn asconf(sequence: u32, requests: Vec<AsconfParam>) -> Chunk {
+pub(crate) fn asconf(sequence: u32, requests: Vec<AsconfParam>) -> Chunk {
     Chunk::Asconf(Box::new(Asconf { sequence, address: address(0, 1).ip, requests }))
 }
 
 /// The peer says chunks that are authentic.
-fn say(Peer { bench, key }: &mut Peer, path: usize, chunks: Vec<Chunk>) {
+pub(crate) fn say(Peer { bench, key }: &mut Peer, path: usize, chunks: Vec<Chunk>) {
     bench.hear_packet(path, bench.tag, authenticated(key, 0, 3, chunks));
 }
 
-fn acks(bench: &mut Bench) -> Vec<AsconfAck> {
+pub(crate) fn acks(bench: &mut Bench) -> Vec<AsconfAck> {
     bench.take(|c| if let Chunk::AsconfAck(ack) = c { Some(*ack.clone()) } else { None })
 }
 
 /// An endpoint with two addresses and a peer with one; all of the peer's numbers begin with 1.
-fn one() -> Peer {
+pub(crate) fn one() -> Peer {
     one_that_adds(address(1, 0))
 }
 

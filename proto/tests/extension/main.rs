@@ -8,6 +8,7 @@ mod interleaving;
 mod negotiation;
 mod nr_sack;
 mod partial;
+mod roaming;
 mod streams;
 #[path = "../support/mod.rs"]
 mod support;

@@ -399,7 +399,14 @@ mod tests {
         let window = Policies::default().window(&config.window, config).expect("a window");
         let mut paths = Paths::new(config);
         for host in 0..2 {
-            paths.add((address(1), address(2 + host)), Time::ZERO, config, &window, random);
+            paths.add(
+                PathId(host.into()),
+                (address(1), address(2 + host)),
+                Time::ZERO,
+                config,
+                &window,
+                random,
+            );
         }
         paths
     }
