@@ -35,6 +35,9 @@ pub(crate) struct Arguments {
     /// Write a summary of the carried packets and their lateness to this file as JSON
     #[arg(long, value_name = "FILE")]
     summary: Option<PathBuf>,
+    /// Overwrite the file of --summary
+    #[arg(long, requires = "summary")]
+    force: bool,
     /// Print no summary when the session ends
     #[arg(long)]
     quiet: bool,
@@ -93,7 +96,8 @@ fn session(arguments: &Arguments, prepared: &Session) -> u8 {
 
 /// The scenario and the nodes; or the exit status of what was wrong.
 fn prepared(arguments: &Arguments) -> Result<Session, u8> {
-    Places::default().reads(&arguments.file).file("--summary", arguments.summary.as_ref()).check()?;
+    let files = Places::default().reads(&arguments.file).file("--summary", arguments.summary.as_ref());
+    files.check().and_then(|()| files.keep(arguments.force))?;
     let seed = arguments.seed.map(|seed| format!("seed={seed}"));
     let (document, name) = edited(&arguments.file, seed.iter().chain(&arguments.set))?;
     let scenario = document.network(&name, &Policies::default()).map_err(|error| refuse_scenario(&error))?;

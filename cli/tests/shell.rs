@@ -133,6 +133,32 @@ fn a_node_has_one_device_for_each_interface_and_the_exit_status_is_the_programs(
 }
 
 #[test]
+fn nodes_have_ipv6_addresses_if_the_scenario_says_so_and_a_summary_is_not_overwritten() {
+    if !possible("shell: IPv6") {
+        return;
+    }
+    let directory = directory();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let [file, summary, inbox] = ["six.toml", "summary.json", "inbox"].map(path);
+    fs::write(&file, format!("ip_header = \"40 B\"\n{TWO_LINKS}")).expect("the scenario is written");
+    let program = env!("CARGO_BIN_EXE_anabranch");
+    let server = format!("b={program} serve --listen fd00::2,fd00::6 --public --receive-into {inbox}");
+    let script = format!(
+        "ip -brief -6 address; ip -6 route get fd00::6; sleep 0.5; {program} send {file} --to fd00::2,fd00::6"
+    );
+    let shell = ["shell", &file, "--at", "a", "--at", &server, "--without", "all", "--summary", &summary];
+    let run = |more: &[&str]| anabranch(&[&shell[..], more, &["--", "sh", "-c", &script]].concat());
+    let output = run(&[]);
+    let shown = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{shown}{}", stderr(&output));
+    assert!(shown.contains("fd00::5/126") && shown.contains("dev wifi src fd00::5"), "{shown}");
+    assert_eq!(fs::read_to_string(Path::new(&inbox).join("six.toml")).ok(), fs::read_to_string(&file).ok());
+    let again = run(&[]);
+    assert_eq!(again.status.code(), Some(2), "{}", stderr(&again));
+    assert!(stderr(&again).contains("--force overwrites it"), "{}", stderr(&again));
+}
+
+#[test]
 fn two_programs_meet_the_losses_of_the_scenario_beside_its_flows() {
     if !possible("shell: two programs") {
         return;

@@ -14,6 +14,9 @@ use tun_rs::{DeviceBuilder, SyncDevice};
 
 use crate::ShellError;
 
+/// Names that the system does not give to devices: it uses them itself.
+const RESERVED: [&str; 3] = ["lo", "all", "default"];
+
 /// The longest name of a device.
 const LONGEST_NAME: usize = 15;
 /// Packets that a device holds for us.
@@ -59,8 +62,10 @@ impl Namespace {
             let id = fs::read_link(here).map_err(ShellError::Namespace)?.display().to_string();
             let made = own.iter().zip(&devices).map(|(interface, name)| Ok((*interface, device(name)?)));
             let made = made.collect::<Result<Vec<_>, ShellError>>()?;
-            let commands = commands(&own, &devices, interfaces);
-            ip(&commands).map_err(|error| ShellError::Addresses { node: node.to_owned(), error })?;
+            for (family, commands) in ["-4", "-6"].into_iter().zip(commands(&own, &devices, interfaces)) {
+                ip(family, &commands)
+                    .map_err(|error| ShellError::Addresses { node: node.to_owned(), error })?;
+            }
             Ok((file, id, made))
         };
         // A thread of its own: it stays in the namespace, and ends.
@@ -104,7 +109,7 @@ fn device(name: &str) -> Result<SyncDevice, ShellError> {
 
 /// Names of devices like those of the links, as far as the system allows them.
 fn names<'a>(links: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let mut taken = BTreeSet::from(["lo".to_owned()]);
+    let mut taken = BTreeSet::from(RESERVED.map(str::to_owned));
     let name = |(number, link): (usize, &str)| {
         let allowed = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         let mut name: String = link.chars().filter(allowed).take(LONGEST_NAME).collect();
@@ -117,35 +122,34 @@ fn names<'a>(links: impl Iterator<Item = &'a str>) -> Vec<String> {
     links.enumerate().map(name).collect()
 }
 
-/// The commands of `ip` for a namespace: addresses, and routes to every other host. A packet with the source address of
-/// an interface leaves by that interface. A packet without a source address leaves by the interface with the shortest
-/// way.
-fn commands(own: &[usize], devices: &[String], interfaces: &[Interface]) -> String {
-    let mut lines = vec!["link set lo up".to_owned()];
+/// The commands of `ip -4` and of `ip -6` for a namespace: addresses, and routes to every other host. A packet with the
+/// source address of an interface leaves by that interface. A packet without a source address leaves by the interface
+/// with the shortest way.
+fn commands(own: &[usize], devices: &[String], interfaces: &[Interface]) -> [String; 2] {
+    let mut both = [vec!["link set lo up".to_owned()], Vec::new()];
     for (number, (i, device)) in own.iter().zip(devices).enumerate() {
         let Interface { address, prefix, mtu, .. } = &interfaces[*i];
-        let (family, whole, quiet) = if address.is_ipv6() { ("-6 ", 128, " nodad") } else { ("", 32, "") };
+        let (whole, quiet) = if address.is_ipv6() { (128, " nodad") } else { (32, "") };
+        let lines = &mut both[usize::from(address.is_ipv6())];
         lines.push(format!("link set dev {device} mtu {mtu} txqueuelen {DEVICE_QUEUE} up"));
         lines.push(format!("address add {address}/{prefix} dev {device}{quiet}"));
         let table = FIRST_TABLE + number;
-        lines.push(format!("{family}route add default dev {device} table {table}"));
-        lines.push(format!("{family}rule add from {address}/{whole} lookup {table}"));
+        lines.push(format!("route add default dev {device} table {table}"));
+        lines.push(format!("rule add from {address}/{whole} lookup {table}"));
         for (other, hops) in &interfaces[*i].reaches {
             let metric = 100 * hops + number;
             let there = interfaces[*other].address;
-            lines.push(format!(
-                "{family}route add {there}/{whole} dev {device} src {address} metric {metric}"
-            ));
+            lines.push(format!("route add {there}/{whole} dev {device} src {address} metric {metric}"));
         }
     }
-    lines.join("\n") + "\n"
+    both.map(|lines| lines.join("\n") + "\n")
 }
 
-/// Runs `ip` with a list of commands. The error is its message if it refused one.
-fn ip(commands: &str) -> Result<(), String> {
+/// Runs `ip` with a list of commands of this family. The error is its message if it refused one.
+fn ip(family: &str, commands: &str) -> Result<(), String> {
     let run = || {
         let mut child = Command::new("ip")
-            .args(["-batch", "-"])
+            .args([family, "-batch", "-"])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -172,5 +176,6 @@ mod tests {
     fn devices_are_called_like_links_as_far_as_the_system_allows() {
         let links = ["wifi", "a link / with a long name", "lo", "wifi", "…"];
         assert_eq!(names(links.into_iter()), ["wifi", "alinkwithalongn", "link2", "link3", "link4"]);
+        assert_eq!(names(["default", "all"].into_iter()), ["link0", "link1"]);
     }
 }
