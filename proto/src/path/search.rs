@@ -90,14 +90,18 @@ impl Paths {
     }
 
     /// A small packet got through. If packets of data have not for [`BLACK_HOLE`] timeouts, they are too large. A path
-    /// that does not even carry the size at which the search began gets the smallest.
+    /// that does not even carry the size at which the search began gets the smallest. Fewer timeouts go on counting: each
+    /// may be followed by a HEARTBEAT (RFC 7829 §3.1), whose answer says nothing about packets of data.
     //= rfc8899#section-4.3
     //= rfc8899#section-5.2
     pub(crate) fn small_came_through(&mut self, id: PathId, now: Time, config: &Config) {
         let path = self.get_mut(id);
-        let lost = std::mem::take(&mut path.mtu.timeouts);
+        if path.mtu.timeouts < BLACK_HOLE {
+            return;
+        }
+        path.mtu.timeouts = 0;
         let smaller = if path.mtu.size > BASE { BASE } else { smallest_mtu(config) };
-        if lost >= BLACK_HOLE && path.mtu.size > smaller && config.mtu_discovery && path.own.mtu.is_none() {
+        if path.mtu.size > smaller && config.mtu_discovery && path.own.mtu.is_none() {
             path.mtu.beyond = path.mtu.size;
             path.mtu.size = smaller;
             path.mtu.next(config.mtu);

@@ -113,6 +113,28 @@ fn a_black_hole() {
     assert!(data[..data.len() - 1].iter().all(|sent| !sent.2.oversize));
 }
 
+/// A path that is potentially failed after each timeout is asked after each, and answers: two timeouts still count
+/// together.
+//= rfc8899#section-4.3
+//= rfc7829#section-3.1
+#[test]
+fn a_black_hole_whose_heartbeats_are_answered_after_each_timeout() {
+    let mut bench = Bench::new(
+        Config { mtu_discovery: true, ..era("rfc9260") }
+            .with(|parameters| parameters.pf_max_retrans = Some(0)),
+        1,
+    );
+    answer(&mut bench, 1500);
+    bench.send(1, 1452);
+    for (seconds, pmdcs) in [(1, 1468), (3, 1168)] {
+        probes(&mut bench);
+        bench.until(at_ms(seconds * 1000));
+        assert_eq!(bench.view(0).state, PathState::PotentiallyFailed);
+        bench.answer_heartbeats(|_| true);
+        assert_eq!((bench.view(0).pmdcs, bench.view(0).state), (pmdcs, PathState::Active), "{seconds}");
+    }
+}
+
 /// The path carries packets of 900 bytes, less than the search began with: chunks become as small as they can be, and
 /// the search goes on from there. 864 is half-way from 528 to 1200.
 //= rfc8899#section-4.3
