@@ -435,11 +435,15 @@ impl Receiver {
     }
 
     /// Whether the next chunk in order is accepted although there is no room: nothing can be read to make room, so
-    /// refusing it would help nobody. The buffer may be exceeded by its own size and one chunk.
+    /// refusing it would help nobody. The buffer may be exceeded by its own size and one chunk. If no chunk may be
+    /// dropped either, it is accepted in any case: otherwise, of a packet with many small chunks, each could be read
+    /// only after the next had been refused.
     fn must_take(&mut self) -> bool {
         self.deliver_parts();
         let Held { bytes, chunks } = self.held;
-        self.ready.is_empty() && bytes < 2 * self.buffer.bytes && chunks < 2 * self.buffer.chunks
+        (self.ready.is_empty() || self.keeps)
+            && bytes < 2 * self.buffer.bytes
+            && chunks < 2 * self.buffer.chunks
     }
 
     /// If the buffer has no room for one more packet of either end and is full of one incomplete message, the

@@ -153,3 +153,20 @@ fn nothing_that_was_acknowledged_is_dropped() {
         assert_eq!(cumulative, 5 - dropped);
     }
 }
+
+/// A buffer that is full of chunks beyond a gap, none of which may be dropped, takes all chunks of a packet that fills
+/// the gap, not only the first.
+#[test]
+fn a_full_buffer_takes_all_chunks_of_the_packet_that_is_next() {
+    let mut bench = Bench::with(Config { receive_buffer: 3000, ..with(NR_SACK) }, 1, |_| offers());
+    for (tsn, bytes) in [(10, 1000), (12, 1000), (14, 940)] {
+        bench.data(tsn, bytes);
+    }
+    let tag = bench.tag;
+    bench.hear_packet(0, tag, [1, 2, 3].map(|tsn| crate::support::bench::chunk(tsn, 10)));
+    bench.pass(ms(300));
+    match acknowledgements(&mut bench).last() {
+        Some(Chunk::NrSack(sack)) => assert_eq!((sack.cumulative, sack.kept.len()), (Tsn(3), 3)),
+        other => panic!("{other:?}"),
+    }
+}
