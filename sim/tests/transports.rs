@@ -266,3 +266,34 @@ fn tcp_probes_a_closed_window_while_the_probes_are_answered() {
     assert_eq!(unanswered.flows[0].outcome, "lost");
     assert!(unanswered.ended < 40_000.0 && unanswered.flows[0].probes < 20, "{unanswered:?}");
 }
+
+/// TCP sends whole segments: a window of two and a half is full with two. When one acknowledgement covers both, windows
+/// that count a whole window of bytes go on counting.
+#[test]
+fn every_window_of_tcp_grows_from_two_segments_and_a_half() {
+    let text = "\
+stop = '20 s'
+[[link]]
+name = 'l'
+between = ['s', 'r']
+rate = '20 Mbit/s'
+delay = '25 ms'
+queue = '1000 packets'
+[[flow]]
+name = 'f'
+from = 's'
+to = 'r'
+protocol = 'tcp'
+[flow.tcp]
+initial_window = '3650 B'
+initial_ssthresh = '3650 B'
+";
+    let windows =
+        ["standard", "reno", "cubic", "rpv1", "rpv2", "{ name = 'standard', at_threshold = 'avoidance' }"];
+    for window in windows {
+        let edits = [format!("flow.f.tcp.window={window}")];
+        let scenario = scenario_of(text, &edits.each_ref().map(String::as_str)).unwrap();
+        let result = run(&scenario, RunOptions::default()).unwrap();
+        assert!(flow(&result, "f").goodput > 10e6, "{window}: {}", flow(&result, "f").goodput);
+    }
+}

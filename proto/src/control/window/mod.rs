@@ -138,7 +138,8 @@ pub struct Acked {
     pub flight_before: u64,
     /// Unacknowledged bytes on the path before it, as counted for partial_bytes_acked.
     pub unacknowledged_before: u64,
-    /// Bytes in flight on the path after it.
+    /// Bytes in flight on the path after it; 0 if the sender pauses because it has no data. Where a sender of whole
+    /// segments (TCP) has filled its window, it is at least 1.
     pub flight: u64,
     /// The round-trip time that it measured, if any.
     pub rtt: Option<Duration>,

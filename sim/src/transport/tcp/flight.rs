@@ -133,7 +133,9 @@ impl Flight {
     /// Tells the window what an acknowledgement acknowledged.
     fn acked(&mut self, news: &AckResult, rtt: Option<Duration>, recovery: bool) {
         // TCP sends whole segments. If the window has no room for another segment, it counts as fully used. Window
-        // policies for SCTP look at bytes only.
+        // policies for SCTP look at bytes only: flight that reaches the window, and whether any is left. Of a full
+        // window they must not hear that none is left, or those that count a whole window of bytes would begin anew with
+        // each acknowledgement of all segments, and never grow.
         let full = news.pipe_before + self.segment() > self.cwnd();
         let before = if full { news.pipe_before.max(self.cwnd()) } else { news.pipe_before };
         let acked = Acked {
@@ -145,7 +147,7 @@ impl Flight {
             recovery,
             flight_before: before,
             unacknowledged_before: before,
-            flight: self.outstanding.pipe(),
+            flight: self.outstanding.pipe().max(u64::from(full)),
             rtt,
         };
         match self.siblings.is_empty() {
