@@ -170,7 +170,7 @@ impl Association {
             }
         }
         if self.receiver.schedule.now && !last(&chunks) {
-            self.append_sack(path, budget, &mut chunks);
+            self.add_sack(path, budget, &mut chunks);
         }
         if !last(&chunks) {
             self.append_shutdown(path, budget, &mut chunks, now);
@@ -418,16 +418,18 @@ impl Association {
         }
     }
 
-    /// Appends a due SACK after control chunks, if both have at most `budget` bytes and go to the same path. COOKIE ACK
-    /// and ERROR must not wait for it.
+    /// Adds a due SACK to control chunks, if all have at most `budget` bytes and go to the same path. COOKIE ACK and ERROR
+    /// must not wait for it. An ERROR follows it, as the standards before RFC 9260 required.
     //= rfc9260#section-6.10
-    fn append_sack(&mut self, path: PathId, budget: usize, chunks: &mut SmallVec<[Chunk; 2]>) {
+    //= rfc4960#section-6.5
+    fn add_sack(&mut self, path: PathId, budget: usize, chunks: &mut SmallVec<[Chunk; 2]>) {
         let used: usize = chunks.iter().map(Chunk::padded_size).sum();
         let fits = used + self.sack_size() <= budget;
         let same = self.paths.view(path).remote == self.paths.view(self.receiver.from).remote;
         if fits && same && self.state.receives_data() {
             let sack = self.take_sack(path);
-            chunks.push(sack);
+            let error = chunks.iter().position(|chunk| matches!(chunk, Chunk::Error(_)));
+            chunks.insert(error.unwrap_or(chunks.len()), sack);
         }
     }
 

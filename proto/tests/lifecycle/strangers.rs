@@ -203,15 +203,17 @@ fn data(tsn: u32, stream: u16, payload: Bytes) -> Chunk {
     Chunk::Data(flags)
 }
 
-/// DATA on a stream that was never agreed: acknowledged, reported, thrown away; the association lives.
+/// DATA on a stream that was never agreed: acknowledged, reported, thrown away; the association lives. The ERROR follows
+/// the SACK.
 //= rfc9260#section-6.5
+//= rfc4960#section-6.5
 //= rfc9260#section-3.3.10.1
 #[test]
 fn an_invalid_stream() {
     let mut bench = Bench::new(era("rfc9260"), 1);
     bench.hear(data(1, 99, Bytes::from_static(b"lost")));
     let [(_, packet, _)] = &bench.sent[..] else { panic!("{:?}", bench.sent) };
-    let [Chunk::Error(error), Chunk::Sack(sack)] = &packet.chunks[..] else { panic!("{packet:?}") };
+    let [Chunk::Sack(sack), Chunk::Error(error)] = &packet.chunks[..] else { panic!("{packet:?}") };
     assert_eq!((&error.causes[..], sack.cumulative), (&[Cause::InvalidStream(99)][..], Tsn(1)));
     bench.data(2, 10);
     bench.until(at_ms(300));
