@@ -97,8 +97,8 @@ fn answers(
     moments.sort_unstable();
     if moments.is_empty() && asked.packet.is_none() {
         let mut waits = Waits::new(asked.flow.clone());
-        observe(&mut waits)?;
-        moments = waits.moments();
+        let ended = observe(&mut waits)?;
+        moments = waits.moments(Time::ZERO + Duration::from_secs_f64(ended));
     }
     let question = Question { at: moments, packet: asked.packet, flow: asked.flow.clone() };
     let mut explainer = Explainer::new(question, scenario);

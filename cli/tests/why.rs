@@ -65,6 +65,15 @@ fn without_a_moment_the_longest_waits_are_explained() {
     assert!(answers.as_array().into_iter().flatten().all(|answer| answer["flows"][0]["waiting"].is_object()));
 }
 
+/// Its SCTP is blocked by its window until the run ends.
+#[test]
+fn a_wait_that_lasts_until_the_end_is_explained() {
+    let output = anabranch(&["run", &example("tcp-beside-sctp"), "--why", "--flow", "sctp", "--json"]);
+    let answers: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    assert_eq!(answers[0]["flows"][0]["waiting"]["endless"], true, "{answers}");
+    assert_eq!(stderr(&output), "");
+}
+
 #[test]
 fn what_cannot_be_explained_is_refused() {
     let one_path = example("one-path");

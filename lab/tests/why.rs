@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use anabranch_lab::why::{Explainer, Question};
+use anabranch_lab::why::{Explainer, Question, Waits};
 use anabranch_proto::policy::Why;
 use anabranch_proto::{Duration, Policies, Purpose, Time};
 use anabranch_sim::RunOptions;
@@ -13,7 +13,11 @@ use anabranch_sim::trace::{Names, Observer, Record, Side};
 fn scenario(file: &str) -> Scenario {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
     let text = std::fs::read_to_string(&path).expect("the scenario is there");
-    let document = Document::parse(file, &text).expect("it is a scenario");
+    parsed(&text)
+}
+
+fn parsed(text: &str) -> Scenario {
+    let document = Document::parse("s", text).expect("it is a scenario");
     document.scenario("s", &Policies::default()).expect("it is a scenario")
 }
 
@@ -269,6 +273,58 @@ fn several_paths_at_once_and_satellites() {
             ],
         )],
     );
+}
+
+/// The answers about the longest waits of a run, as without a moment.
+fn longest_waits(scenario: &Scenario) -> Vec<String> {
+    let mut waits = Waits::new(None);
+    let options = RunOptions { observer: Some(&mut waits), ..RunOptions::default() };
+    let ended = anabranch_sim::run(scenario, options).expect("it runs").ended;
+    let at = waits.moments(Time::ZERO + Duration::from_secs_f64(ended));
+    answers(scenario, Question { at, ..Question::default() })
+}
+
+/// The only link goes down for good in the middle of the transfer.
+#[test]
+fn a_wait_that_never_ends_is_explained() {
+    let stall = parsed(
+        r#"
+stop = "120 s"
+[[link]]
+name = "wire"
+between = ["s", "r"]
+rate = "10 Mbit/s"
+delay = "20 ms"
+[[flow]]
+name = "transfer"
+from = "s"
+to = "r"
+send = "20 MB"
+[[change]]
+at = "5 s"
+link = "wire"
+up = false
+"#,
+    );
+    let texts = longest_waits(&stall);
+    let endless: Vec<&String> =
+        texts.iter().filter(|text| text.contains("lasts until the run ends.")).collect();
+    assert_eq!(endless.len(), 1, "{texts:#?}");
+    assert_says(
+        endless[0],
+        &["Flow transfer: blocked by the congestion window since", "on wire s>r (link down)"],
+    );
+    // The sender of this scenario is blocked by its window from its first packet to the end of the run.
+    let texts = longest_waits(&scenario("scenarios/tcp-beside-sctp.toml"));
+    assert!(
+        texts
+            .iter()
+            .any(|text| text.contains("Flow sctp: blocked by the congestion window since 2.321245 s")),
+        "{texts:#?}"
+    );
+    // No wait of a transfer that is completed lasts so long.
+    let texts = longest_waits(&scenario("scenarios/outage.toml"));
+    assert!(texts.len() == 5 && !texts.iter().any(|text| text.contains("lasts until")), "{texts:#?}");
 }
 
 /// The TSNs that each path of the only flow carries.

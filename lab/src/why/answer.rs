@@ -9,7 +9,7 @@ use anabranch_sim::scenario::Scenario;
 use anabranch_sim::words as names;
 use serde::Serialize;
 
-use super::follow::{Cut, Facts, Followed, Piece, Place};
+use super::follow::{Cut, Facts, Followed, Follower, Piece, Place};
 use super::packet::{RuleRow, Window};
 use super::words::{self, count, length, moment};
 
@@ -37,6 +37,8 @@ pub struct Waiting {
     pub by: &'static str,
     /// When the wait began, seconds.
     pub since: f64,
+    /// Whether the wait lasts until the run ends.
+    pub endless: bool,
     /// The path that is responsible: it carries the lowest outstanding chunk, or its window is full.
     pub path: Option<String>,
     /// The rules that decide here, with their values.
@@ -78,6 +80,17 @@ pub struct Cause {
 }
 
 impl FlowAnswer {
+    /// Says of a wait that is still there at the end of the run that it lasts until then.
+    pub(super) fn note_whether_endless(&mut self, ended: &Follower) {
+        let Some(waiting) = &mut self.waiting else { return };
+        let followed = ended.named(&self.flow, self.association.as_deref());
+        let now = followed.map(|followed| followed.blocked);
+        if now.is_some_and(|(by, since)| by.is_some() && words::seconds(since) == waiting.since) {
+            waiting.endless = true;
+            waiting.text.push_str(" The wait lasts until the run ends.");
+        }
+    }
+
     pub(super) fn lines(&self) -> impl Iterator<Item = String> + '_ {
         let association = self.association.iter().map(|path| format!(", association over {path}"));
         let text = self.waiting.as_ref().map_or("no data waits.", |waiting| &waiting.text);
@@ -143,6 +156,7 @@ fn waiting(followed: &Followed, by: Blocked, since: Time, scenario: &Scenario) -
     Waiting {
         by: word,
         since: words::seconds(since),
+        endless: false,
         path: if by == Blocked::Window { full() } else { lowest },
         rules,
         text: format!("blocked by {what} since {}: {detail}.{decides}", moment(since)),

@@ -182,6 +182,12 @@ impl Follower {
         if senders.striped && senders.all.len() > 1 { &senders.all[1..] } else { &senders.all }
     }
 
+    /// The association of this name.
+    pub(super) fn named(&self, flow: &str, association: Option<&str>) -> Option<&Followed> {
+        let mut all = self.flows.iter().flat_map(|senders| &senders.all);
+        all.find(|followed| followed.name == flow && followed.association.as_deref() == association)
+    }
+
     /// The association of a flow that uses this path.
     pub(super) fn association(&self, flow: usize, path: Option<&str>) -> &Followed {
         let all = &self.flows[flow].all;

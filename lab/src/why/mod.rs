@@ -87,6 +87,8 @@ impl Explainer {
         while let Some(at) = self.question.at.get(self.answered) {
             self.moment(*at);
         }
+        let waits = self.answers.iter_mut().flat_map(|answer| &mut answer.flows);
+        waits.for_each(|flow| flow.note_whether_endless(&self.follower));
         self.answers
     }
 
@@ -141,6 +143,10 @@ impl Observer for Explainer {
 
     fn record(&mut self, at: Time, record: &Record<'_>) {
         if self.has_answered() {
+            // Whether a wait that was explained ends.
+            if let Record::Detail { detail: Detail::Blocked(_), .. } = record {
+                self.follower.record(at, record);
+            }
             return;
         }
         while let Some(moment) = self.question.at.get(self.answered).filter(|moment| **moment < at) {
@@ -181,8 +187,10 @@ impl Waits {
         Waits { only: flow, names: Vec::new(), since: Vec::new(), begun: Vec::new(), longest: Vec::new() }
     }
 
-    /// The middles of the longest waits, in order of time.
-    pub fn moments(self) -> Vec<Time> {
+    /// The middles of the longest waits, in order of time. The run ended at `ended`, and with it the waits that went on.
+    pub fn moments(mut self, ended: Time) -> Vec<Time> {
+        let open: Vec<Time> = self.since.iter().flatten().map(|(_, since)| *since).collect();
+        open.into_iter().for_each(|since| self.keep(since, ended));
         let mut moments: Vec<Time> = self.longest.into_iter().map(|(_, middle)| middle).collect();
         moments.sort_unstable();
         moments.dedup();
@@ -190,7 +198,7 @@ impl Waits {
     }
 
     fn keep(&mut self, since: Time, until: Time) {
-        let length = until.as_nanos() - since.as_nanos();
+        let length = until.as_nanos().saturating_sub(since.as_nanos());
         let shorter = self.longest.iter().position(|(kept, _)| length > *kept).unwrap_or(self.longest.len());
         self.longest.insert(shorter, (length, Time::from_nanos(since.as_nanos() + length / 2)));
         self.longest.truncate(WAITS);
