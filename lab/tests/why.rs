@@ -421,6 +421,21 @@ fn multipath_tcp_is_told_in_its_own_terms() {
     assert!(!all.contains("RFC 9260") && !all.contains("T3-rtx") && !all.contains("TSN"), "{all}");
 }
 
+/// The first SACK after the data has begun.
+#[test]
+fn a_packet_of_the_receiver_has_no_window() {
+    let scenario = scenario("scenarios/one-path.toml");
+    let mut find = Find::default();
+    observe(&scenario, &mut find);
+    let packet = find.number(Purpose::Sack);
+    let mut explainer = Explainer::new(Question { packet, ..Question::default() }, &scenario);
+    observe(&scenario, &mut explainer);
+    let answers = explainer.answers();
+    let packet = answers[0].packet.as_ref().expect("it is a packet");
+    assert_eq!((packet.sender, packet.before, packet.after), ("server", None, None));
+    assert!(packet.text.iter().all(|text| !text.contains("Window of")), "{:?}", packet.text);
+}
+
 #[test]
 fn a_window_changes_with_a_packet() {
     let scenario = scenario("scenarios/one-path.toml");

@@ -118,7 +118,7 @@ impl Explainer {
     /// The notes after a packet are complete: its effects are known.
     fn close_packet(&mut self) {
         let Some(mut packet) = self.open.take() else { return };
-        packet.after = packet.path.as_ref().and_then(|path| self.follower.window(&packet.flow, path));
+        packet.after = packet.sends_data().and_then(|path| self.follower.window(&packet.flow, path));
         let sentence = packet.change();
         packet.text.extend(sentence);
         self.answers.push(Answer { at: packet.at, packet: Some(packet), flows: Vec::new() });

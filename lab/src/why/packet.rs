@@ -64,13 +64,16 @@ pub struct PacketAnswer {
     pub policy: Option<(&'static str, String)>,
     /// The timer whose expiry led to the packet: its path, when it expired, and the timeout in seconds.
     pub timer: Option<Timer>,
-    /// The window of its path before it was sent.
+    /// The window of its path before it was sent; `None` for the end that receives the data.
     pub before: Option<Window>,
     /// The same after it was sent.
     pub after: Option<Window>,
     /// The same in sentences.
     pub text: Vec<String>,
 }
+
+/// The end that sends the data of a flow.
+const CLIENT: &str = "client";
 
 /// A timer that expired.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -88,6 +91,11 @@ pub struct Timer {
 impl PacketAnswer {
     pub(super) fn lines(&self) -> impl Iterator<Item = String> + '_ {
         self.text.iter().enumerate().map(|(i, text)| if i == 0 { text.clone() } else { format!("  {text}") })
+    }
+
+    /// The path, if the packet comes from the end whose windows are known: the one that sends the data.
+    pub(super) fn sends_data(&self) -> Option<&str> {
+        self.path.as_deref().filter(|_| self.sender == CLIENT)
     }
 
     /// The sentence about the window before and after.
@@ -123,14 +131,15 @@ pub(super) fn answer(
     let Record::Sent { flow, side, path, reason, packet } = record else { return None };
     let followed = follower.association(*flow, *path);
     let name = &followed.name;
-    let first = packet.numbers().next().and_then(|number| followed.piece(number));
+    let followed_end = *side == Side::Client;
+    let first = packet.numbers().next().filter(|_| followed_end).and_then(|number| followed.piece(number));
     let timer = timer(followed, reason.purpose, first);
     let (purpose, section, limit) = said(followed.protocol, reason, &packet.contents);
     let mut answer = PacketAnswer {
         number,
         at: words::seconds(at),
         flow: name.clone(),
-        sender: if *side == Side::Client { "client" } else { "server" },
+        sender: if followed_end { CLIENT } else { "server" },
         path: path.map(str::to_owned),
         size: packet.size,
         chunks: chunks(&packet.contents),
@@ -140,10 +149,11 @@ pub(super) fn answer(
         rules: words::rows(scenario, name, keys(reason.purpose, reason.limit)),
         policy: policy(scenario, name, reason.purpose),
         timer,
-        before: path.and_then(|path| followed.facts(path)).and_then(|facts| facts.window),
+        before: None,
         after: None,
         text: Vec::new(),
     };
+    answer.before = answer.sends_data().and_then(|path| followed.facts(path)?.window);
     answer.text = sentences(&answer, followed, first, at);
     Some(answer)
 }
