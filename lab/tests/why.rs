@@ -244,6 +244,35 @@ fn losses_and_slow_readers() {
     );
 }
 
+/// The only SACK of the oldest chunk is lost on its way back.
+#[test]
+fn a_lost_acknowledgement_is_a_cause() {
+    at(
+        "scenarios/partial-reliability.toml",
+        &[
+            (1.8, &["it arrived at 1.673673 s; its acknowledgement is awaited."]),
+            (
+                2.97,
+                &[
+                    "it arrived at 1.673673 s; no acknowledgement of it has arrived.",
+                    "TSN 3588993205 was acknowledged by a SACK at 1.873673 s on wifi: \
+                     lost at 1.873673 s on wifi viewer>camera (lost on the link).",
+                ],
+            ),
+        ],
+    );
+    let mut explainer = Explainer::new(
+        Question { at: vec![Time::ZERO + Duration::from_millis(2970)], ..Question::default() },
+        &scenario("scenarios/partial-reliability.toml"),
+    );
+    observe(&scenario("scenarios/partial-reliability.toml"), &mut explainer);
+    let answers = explainer.answers();
+    let causes = &answers[0].flows[0].causes;
+    let lost: Vec<_> = causes.iter().filter(|cause| cause.kind == "acknowledgement").collect();
+    assert_eq!(lost.len(), 1, "{causes:?}");
+    assert_eq!((lost[0].number, lost[0].path.as_deref()), (Some(3_588_993_205), Some("wifi")));
+}
+
 #[test]
 fn several_paths_at_once_and_satellites() {
     at(
@@ -313,6 +342,12 @@ up = false
     assert_says(
         endless[0],
         &["Flow transfer: blocked by the congestion window since", "on wire s>r (link down)"],
+    );
+    // The SACKs that were on their way back are lost with the link.
+    assert_eq!(endless[0].matches("was acknowledged by a SACK at 4.98").count(), 3, "{}", endless[0]);
+    assert_says(
+        endless[0],
+        &["by later SACKs, the last at 5.199373 s on wire: lost at 5.199373 s on wire r>s (link down)"],
     );
     // The sender of this scenario is blocked by its window from its first packet to the end of the run.
     let texts = longest_waits(&scenario("scenarios/tcp-beside-sctp.toml"));

@@ -11,7 +11,11 @@ use serde::Serialize;
 
 use super::follow::{Cut, Facts, Followed, Follower, Piece, Place};
 use super::packet::{RuleRow, Window};
+use super::sacks::Told;
 use super::words::{self, count, length, moment};
+
+/// So many lost SACKs of one chunk are told one by one.
+const SACKS: usize = 3;
 
 /// The answer for one flow.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -69,7 +73,7 @@ pub struct PathAnswer {
 pub struct Cause {
     /// When it happened, seconds; `None`: it is still the case.
     pub at: Option<f64>,
-    /// `receiver`, `sent`, `retransmission`, `marked`, `cut`, `oldest` or `timeout`.
+    /// `receiver`, `sent`, `retransmission`, `acknowledgement`, `marked`, `cut`, `oldest` or `timeout`.
     pub kind: &'static str,
     /// The chunk, or the first byte of the segment, that it concerns.
     pub number: Option<u64>,
@@ -284,7 +288,9 @@ fn causes(followed: &Followed, by: Option<Blocked>, scenario: &Scenario, at: Tim
             let in_the_way = |facts: &Facts| facts.full.is_some() || followed.is_tcp();
             for (name, facts) in followed.paths.iter().filter(|(_, facts)| in_the_way(facts)) {
                 causes.extend(cut(name, facts, followed.is_tcp()));
-                causes.extend(followed.oldest_on(name).map(|piece| oldest(followed, name, piece)));
+                let piece = followed.oldest_on(name);
+                causes.extend(piece.map(|piece| oldest(followed, name, piece)));
+                causes.extend(piece.into_iter().flat_map(|piece| acknowledgements(followed, piece)));
             }
         }
         Some(Blocked::Turn) => {
@@ -339,14 +345,37 @@ fn life(followed: &Followed, piece: &Piece, scenario: &Scenario) -> Vec<Cause> {
             moment(copy.at),
             copy.path,
             words::data(followed.protocol, copy.why),
-            words::place(copy)
+            words::place(&copy.place)
         );
         let kind = if i == 0 { "sent" } else { "retransmission" };
         let (at, path) = (Some(words::seconds(copy.at)), Some(copy.path.to_string()));
         causes.push(Cause { at, kind, number: Some(number), path, text });
     }
+    causes.extend(acknowledgements(followed, piece));
     causes.extend(piece.marked.map(|(at, why)| marked(followed, piece, at, why)));
     causes
+}
+
+/// The SACKs that acknowledge a chunk and have not arrived. Of many, the first ones and the last one.
+fn acknowledgements(followed: &Followed, piece: &Piece) -> Vec<Cause> {
+    let number = piece.number;
+    let cause = |told: &Told, by: &str| Cause {
+        at: Some(words::seconds(told.at())),
+        kind: "acknowledgement",
+        number: Some(number),
+        path: Some(told.path.to_string()),
+        text: format!(
+            "TSN {number} was acknowledged by {by} at {} on {}: {}.",
+            moment(told.at()),
+            told.path,
+            words::place(&told.place)
+        ),
+    };
+    let sacks: Vec<&Told> = followed.unheard.covering(number).collect();
+    let shown = if sacks.len() > SACKS + 1 { SACKS } else { sacks.len() };
+    let (first, later) = sacks.split_at(shown);
+    let first = first.iter().map(|told| cause(told, "a SACK"));
+    first.chain(later.last().map(|told| cause(told, "later SACKs, the last"))).collect()
 }
 
 fn marked(followed: &Followed, piece: &Piece, at: Time, why: Why) -> Cause {
@@ -388,9 +417,17 @@ fn cut(name: &str, facts: &Facts, tcp: bool) -> Option<Cause> {
 /// The oldest piece in flight on a full path.
 fn oldest(followed: &Followed, name: &str, piece: &Piece) -> Cause {
     let copy = piece.copies.last();
-    let waits = copy.map(|copy| format!("{}, {}", moment(copy.at), words::place(copy))).unwrap_or_default();
-    let back = copy.is_some_and(|copy| matches!(copy.place, Place::Arrived { .. }));
-    let back = if back { "; its acknowledgement is awaited" } else { "" };
+    let waits =
+        copy.map(|copy| format!("{}, {}", moment(copy.at), words::place(&copy.place))).unwrap_or_default();
+    let arrived = copy.is_some_and(|copy| matches!(copy.place, Place::Arrived { .. }));
+    let mut sacks = followed.unheard.covering(piece.number).peekable();
+    let back = match arrived {
+        true if sacks.peek().is_some() && sacks.all(Told::is_lost) => {
+            "; no acknowledgement of it has arrived"
+        }
+        true => "; its acknowledgement is awaited",
+        false => "",
+    };
     let (noun, number) = (followed.noun(), piece.number);
     Cause {
         at: copy.map(|copy| words::seconds(copy.at)),

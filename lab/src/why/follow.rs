@@ -6,16 +6,17 @@ use std::sync::Arc;
 use anabranch_proto::policy::Why;
 use anabranch_proto::wire::Chunk;
 use anabranch_proto::wire::chunk::Sack;
-use anabranch_proto::{Blocked, Duration, PathState, Purpose, Time};
+use anabranch_proto::{Blocked, Duration, PathState, Purpose, Time, Tsn};
 use anabranch_sim::Protocol;
 use anabranch_sim::scenario::Scenario;
 use anabranch_sim::trace::{Detail, DropCause, Names, PacketView, Record, Side};
 use smallvec::SmallVec;
 
 use super::packet::Window;
+use super::sacks::Unheard;
 
 /// The number of transmissions of a chunk that are remembered: the first and the latest ones.
-const COPIES: usize = 16;
+pub(super) const COPIES: usize = 16;
 
 /// All senders of a run.
 #[derive(Default, Debug)]
@@ -65,12 +66,14 @@ pub(super) struct Followed {
     pub(super) receiver: Option<Held>,
     /// The last SACK that arrived.
     pub(super) heard: Option<Held>,
+    /// The SACKs sent since then.
+    pub(super) unheard: Unheard,
     /// When the peer last reported congestion (ECN).
     warned: Option<Time>,
 }
 
 /// The contents of the receive buffer, as reported by the receiver.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Held {
     pub(super) at: Time,
     pub(super) sack: Sack,
@@ -87,6 +90,12 @@ impl Held {
         u64::from(self.sack.cumulative.0.wrapping_add(1))
     }
 
+    /// Whether it reports the arrival of this TSN.
+    pub(super) fn covers(&self, number: u64) -> bool {
+        !Tsn(number as u32).after(self.sack.cumulative) || self.has(number)
+    }
+
+    /// Whether this TSN is in a gap block.
     fn has(&self, number: u64) -> bool {
         let offset = (number as u32).wrapping_sub(self.sack.cumulative.0);
         self.sack.gaps.iter().any(|gap| (u32::from(gap.start)..=u32::from(gap.end)).contains(&offset))
@@ -223,7 +232,9 @@ impl Follower {
             }
             Record::Sent { flow, side: Side::Server, path, packet, .. } => {
                 if let Some(held) = held(at, packet) {
-                    self.association_mut(*flow, *path).receiver = Some(held);
+                    let followed = self.association_mut(*flow, *path);
+                    followed.unheard.sent(path.unwrap_or(""), held.clone());
+                    followed.receiver = Some(held);
                 }
             }
             Record::Sent { flow, side: Side::Client, path, packet, reason } => {
@@ -254,7 +265,8 @@ impl Follower {
                         followed.warned = Some(at);
                     }
                 }
-                let place = match *end == *followed.ends[1] {
+                let last = &followed.ends[usize::from(!from_receiver)];
+                let place = match *end == **last {
                     true => Place::Arrived { at },
                     false => Place::Passed { by, at },
                 };
@@ -264,10 +276,14 @@ impl Follower {
         }
     }
 
-    /// The data in `packet` has arrived.
+    /// The data or the SACK in `packet` is at `place` now.
     fn place(&mut self, flow: usize, packet: &PacketView<'_>, place: &Place) {
-        let Some(origin) = packet.origin.filter(|origin| origin.side == Side::Client) else { return };
+        let Some(origin) = packet.origin else { return };
         let flow = self.association_mut(flow, origin.path);
+        if origin.side == Side::Server {
+            let path = origin.path.unwrap_or("");
+            return sack(packet).into_iter().for_each(|sack| flow.unheard.moved(path, sack, place));
+        }
         for number in packet.numbers() {
             let distance = flow.distance(number);
             let Some(piece) = flow.pieces.get_mut(&distance) else { continue };
@@ -277,19 +293,19 @@ impl Follower {
             };
             // The oldest transmission on this path that is still in flight, because a path delivers in order.
             if let Some(copy) = piece.copies.iter_mut().find(on_way) {
-                copy.moved(place);
+                copy.place.moved(place);
             }
         }
     }
 }
 
-impl Copied {
-    fn moved(&mut self, to: &Place) {
+impl Place {
+    pub(super) fn moved(&mut self, to: &Place) {
         let mut to = to.clone();
         if let Place::Dropped { left, .. } = &mut to {
-            *left = matches!(self.place, Place::Sending { .. });
+            *left = matches!(self, Place::Sending { .. });
         }
-        self.place = to;
+        *self = to;
     }
 }
 
@@ -309,6 +325,7 @@ impl Followed {
             pieces: BTreeMap::new(),
             receiver: None,
             heard: None,
+            unheard: Unheard::default(),
             warned: None,
         }
     }
@@ -459,12 +476,15 @@ fn chunks<'a>(packet: &PacketView<'a>) -> &'a [Chunk] {
     packet.sctp().map_or(&[][..], |packet| &packet.chunks[..])
 }
 
+/// The last SACK in a packet.
+fn sack<'a>(packet: &PacketView<'a>) -> Option<&'a Sack> {
+    let sack = |chunk: &'a Chunk| if let Chunk::Sack(sack) = chunk { Some(sack) } else { None };
+    chunks(packet).iter().filter_map(sack).next_back()
+}
+
 /// The contents of the SACK in a packet.
 fn held(at: Time, packet: &PacketView<'_>) -> Option<Held> {
-    let sacks = chunks(packet)
-        .iter()
-        .filter_map(|chunk| if let Chunk::Sack(sack) = chunk { Some(sack) } else { None });
-    sacks.last().map(|sack| Held { at, sack: sack.clone() })
+    sack(packet).map(|sack| Held { at, sack: sack.clone() })
 }
 
 impl Facts {

@@ -7,6 +7,7 @@
 mod answer;
 mod follow;
 mod packet;
+mod sacks;
 mod words;
 
 use anabranch_proto::{Blocked, Time};

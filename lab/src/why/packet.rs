@@ -281,7 +281,7 @@ fn before(piece: &Piece, followed: &Followed) -> String {
             moment(copy.at),
             copy.path,
             words::data(followed.protocol, copy.why),
-            words::place(copy)
+            words::place(&copy.place)
         )
     });
     let marked = piece.marked.map(|(at, why)| {

@@ -6,7 +6,7 @@ use anabranch_sim::Protocol;
 use anabranch_sim::scenario::{self, Scenario};
 use anabranch_sim::words;
 
-use super::follow::{Copied, Place};
+use super::follow::Place;
 use super::packet::RuleRow;
 
 /// Seconds from the beginning of the run.
@@ -32,8 +32,8 @@ pub(super) fn count(number: u64, noun: &str) -> String {
 }
 
 /// The fate of a transmission.
-pub(super) fn place(copy: &Copied) -> String {
-    match &copy.place {
+pub(super) fn place(place: &Place) -> String {
+    match place {
         Place::Sender => "it has not left the sender".to_owned(),
         Place::Queued { on, since, ahead } => {
             format!("queued on {on} since {}, behind {}", moment(*since), count(u64::from(*ahead), "packet"))
