@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use anabranch_sim::against::{
-    self, Assumption, Compared, Comparison, Conversation, Difference, Explanation, NotCompared, Sent,
+    self, Assumption, Compared, Comparison, Conversation, Difference, Explanation, NotCompared, Sent, Subject,
 };
 use anabranch_sim::capture::CaptureReader;
 use anabranch_sim::scenario::duration;
@@ -150,11 +150,14 @@ fn difference(difference: &Difference) -> Vec<String> {
     ];
     let Some((best, others)) = difference.explained.split_first() else {
         lines.push(match difference.doubt {
-            Some(doubt) => format!(
-                "  Doubtful: the capture does not tell {doubt}. This subject is not compared any further."
-            ),
-            None => "  No single rule, mechanism or parameter explains it; this subject is not compared any further."
-                .to_owned(),
+            Some(doubt) => format!("  Doubtful: the capture does not tell {doubt}."),
+            None => "  No single rule, mechanism or parameter explains it.".to_owned(),
+        });
+        lines.push(match difference.subject {
+            Subject::Data => {
+                "  Data, SHUTDOWN and ABORT are not compared any further, nor anything after an ABORT of ours.".to_owned()
+            }
+            _ => "  This subject is not compared any further.".to_owned(),
         });
         return lines;
     };

@@ -47,17 +47,22 @@ fn our_own_capture_has_no_difference_until_a_setting_does() {
     assert_eq!(found["differences"][0]["explained"][0]["key"], "rto_min", "{text}");
 }
 
-/// Nothing explains all that CMT does beside one path with another burst. Both differences of the outage are explained.
+/// The capture does not tell when the user of the slow reader reads. Nothing explains all that CMT does beside one path
+/// with another burst. Both differences of the outage are explained.
 #[test]
 fn what_follows_an_unexplained_difference_is_told_to_depend_on_it() {
     let directory = tempfile::tempdir().expect("a directory");
-    let with = |example: &str, set: &str| {
-        explain(&[&capture(directory.path(), example), "--against", "era=rfc9260", "--against", set]).1
+    let with = |example: &str, set: &str, more: &[&str]| {
+        let file = capture(directory.path(), example);
+        explain(&[&[file.as_str(), "--against", "era=rfc9260", "--against", set], more].concat()).1
     };
     let told = "compared any further.\n  All that follows may be a consequence of it.\n";
-    let text = with("cmt", "max_burst=1");
-    assert!(text.contains("6 differences:") && text.matches(told).count() == 1, "{text}");
-    let text = with("outage", "window=cubic");
+    let text = with("slow-reader", "sack_delay=40 ms", &["--as", "10.0.0.1"]);
+    assert!(text.contains("2 differences:") && text.matches(told).count() == 1, "{text}");
+    let text = with("cmt", "max_burst=1", &[]);
+    let end = "Data, SHUTDOWN and ABORT are not compared any further, nor anything after an ABORT of ours.\n";
+    assert!(text.contains("One difference:") && text.ends_with(end), "{text}");
+    let text = with("outage", "window=cubic", &[]);
     assert!(text.contains("2 differences:") && !text.contains("consequence"), "{text}");
 }
 

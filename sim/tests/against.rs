@@ -255,6 +255,24 @@ fn packets_that_wait_for_the_own_interface_are_no_difference() {
     assert_eq!(found.differences[0].explained[0].key, "missing_reports", "{found:#?}");
 }
 
+/// With other data than the capture's our endpoint is acknowledged for what it never sent, and ends the association.
+#[test]
+fn an_abort_after_unexplained_data_is_not_explained() {
+    let text = include_str!("../../scenarios/cmt.toml");
+    for size in ["3 MB", "5 MB"] {
+        let mut document = Document::parse("cmt", text).expect("a document");
+        document.set("--set", &format!("flow.upload.send={size}")).expect("a setting");
+        let scenario = document.scenario("cmt", &Policies::default()).expect("a scenario");
+        let conversation = conversation(&written(&scenario), None).expect("an association");
+        let settings = ["era=rfc9260", "cmt=true"].map(str::to_owned).to_vec();
+        let within = Duration::from_millis(50);
+        let comparison = Comparison { settings, within, mtu: None, bulk: false };
+        let differences = compare(&conversation, &comparison).expect("the settings fit").differences;
+        let [only] = &differences[..] else { panic!("{differences:#?}") };
+        assert_eq!((only.subject, &only.explained[..]), (Subject::Data, &[][..]));
+    }
+}
+
 /// The receiver's user reads what fills a gap before the SACK leaves.
 #[test]
 fn a_small_receive_buffer_is_no_difference() {

@@ -33,6 +33,12 @@ impl Subject {
     /// All, in the order of their names above.
     pub const ALL: [Subject; 5] =
         [Subject::Setup, Subject::Data, Subject::Acknowledgement, Subject::Window, Subject::Control];
+
+    /// Whether a difference on it can only be judged while nothing unexplained differs on `other`. SHUTDOWN follows
+    /// the data, and ABORT answers an acknowledgement of data that was never sent.
+    pub(super) fn depends_on(self, other: Subject) -> bool {
+        self == other || self == Subject::Control && other == Subject::Data
+    }
 }
 
 /// A chunk that was sent.
@@ -129,6 +135,10 @@ impl What {
             ) => (cumulative, gaps, duplicates) == (theirs, their_gaps, their_duplicates),
             _ => self == other,
         }
+    }
+
+    pub(super) fn is_abort(&self) -> bool {
+        *self == What::Control(6)
     }
 
     /// Where data was sent.

@@ -86,7 +86,8 @@ pub struct Difference {
     /// if nothing else differs with it.
     pub doubt: Option<Doubt>,
     /// The choices with which the difference disappears, the most far-reaching first; the first is kept for what
-    /// follows. None: no single choice explains it, and nothing further is compared on this subject.
+    /// follows. None: no single choice explains it, and nothing further is compared on this subject; if it is data,
+    /// then neither on `Control`, nor anything after an ABORT of our endpoint.
     pub explained: Vec<Explanation>,
 }
 
@@ -151,9 +152,7 @@ pub fn compare(conversation: &Conversation, comparison: &Comparison) -> Result<C
             break;
         }
         let sent = trial.run(all)?;
-        let Some((parting, ours)) = first(conversation, &sent, comparison.within, &trial.open, all) else {
-            break;
-        };
+        let Some((parting, ours)) = trial.first(&sent, all) else { break };
         let mut explained = explain(&trial, &settings, parting);
         let doubt = trial.doubt(&parting, ours);
         // In doubt, only a choice with which nothing differs any more explains the difference.
@@ -174,7 +173,7 @@ pub fn compare(conversation: &Conversation, comparison: &Comparison) -> Result<C
                 settings.push(format!("{}={}", best.key, best.recorded));
                 trial.config = protocol("--against", &settings)?;
             }
-            None => trial.open.retain(|subject| *subject != parting.subject),
+            None => trial.open.retain(|subject| !subject.depends_on(parting.subject)),
         }
         differences.push(Difference { doubt, ..difference(parting, ours, explained) });
     }
@@ -194,7 +193,7 @@ struct Trial<'a> {
 /// The time of a first difference; `None`: there is none.
 type Until = Option<Time>;
 
-impl Trial<'_> {
+impl<'a> Trial<'a> {
     /// The end of the comparison.
     fn all(&self) -> Time {
         self.conversation.end + self.comparison.within
@@ -209,11 +208,31 @@ impl Trial<'_> {
         let later = |until: &Until| until.is_none_or(|until| until > at);
         let until = |end: Time| -> Option<Until> {
             let sent = self.run(end).ok()?;
-            let parting = first(self.conversation, &sent, self.comparison.within, &self.open, end);
-            Some(parting.map(|(parting, _)| parting.at)).filter(later)
+            let parting = self.first(&sent, end).map(|(parting, _)| parting.at);
+            Some(parting.or(self.aborts(&sent))).filter(later)
         };
         let soon = (at + self.comparison.within + TRIAL).min(self.all());
         until(soon).and_then(|_| until(self.all()))
+    }
+
+    /// The first difference on one of the open subjects until `end`, and what our endpoint sent there.
+    fn first<'b>(&self, sent: &'b [Entry], end: Time) -> Option<(Parting<'b>, Option<&'b Entry>)>
+    where
+        'a: 'b,
+    {
+        let (known, within) = (self.conversation, self.comparison.within);
+        let end = self.aborts(sent).map_or(end, |aborted| end.min(aborted));
+        let partings = self.open.iter().filter_map(|subject| first_on(*subject, known, sent, within, end));
+        partings.min_by_key(|(parting, _)| (parting.at, parting.subject))
+    }
+
+    /// When our endpoint ends the association because its data differs: data that it never sent is acknowledged.
+    /// Nothing can be compared from then on. The captured end may do the last thing before sooner by as much as times
+    /// may differ.
+    fn aborts(&self, sent: &[Entry]) -> Option<Time> {
+        let ours = sent.iter().find(|entry| entry.what.is_abort())?.at;
+        let within = self.comparison.within;
+        (!self.open.contains(&Subject::Data)).then(|| Time::ZERO + ours.since(Time::ZERO + within))
     }
 
     /// Whether the captured end gave up messages that it had until this time.
@@ -277,18 +296,6 @@ fn difference(parting: Parting<'_>, ours: Option<&Entry>, explained: Vec<Explana
         doubt: None,
         explained,
     }
-}
-
-/// The first difference on one of the `open` subjects until `end`, and what our endpoint sent there.
-fn first<'a>(
-    conversation: &'a Conversation,
-    sent: &'a [Entry],
-    within: Duration,
-    open: &[Subject],
-    end: Time,
-) -> Option<(Parting<'a>, Option<&'a Entry>)> {
-    let partings = open.iter().filter_map(|subject| first_on(*subject, conversation, sent, within, end));
-    partings.min_by_key(|(parting, _)| (parting.at, parting.subject))
 }
 
 fn first_on<'a>(
@@ -371,4 +378,36 @@ fn explain(trial: &Trial<'_>, settings: &[String], parting: Parting<'_>) -> Vec<
         until: until.map(Time::as_secs_f64),
     };
     explained.into_iter().map(explanation).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capture::CaptureReader;
+
+    /// The end that answers the INIT sends SACKs only, and would report each one after the ABORT as missing.
+    #[test]
+    fn nothing_is_compared_after_an_abort_that_follows_from_other_data() {
+        let capture = &include_bytes!("../../tests/captures/usrsctp.pcap")[..];
+        let reader = CaptureReader::new(capture).expect("a capture");
+        let played = Some("10.9.0.1".parse().expect("an address"));
+        let conversation = Conversation::read(reader, &[9899], played).expect("an association");
+        let within = Duration::from_millis(1);
+        let comparison = Comparison { settings: Vec::new(), within, mtu: None, bulk: false };
+        let config = protocol("--against", &[]).expect("settings");
+        let open = vec![Subject::Data, Subject::Acknowledgement];
+        let mut trial = Trial {
+            conversation: &conversation,
+            comparison: &comparison,
+            config,
+            manner: Manner::new(false),
+            open,
+        };
+        let mut sent = conversation.recorded[..10].to_vec();
+        let at = sent[9].at;
+        sent.push(Entry { at, number: None, reason: None, refused: false, what: entry::What::Control(6) });
+        assert!(trial.first(&sent, trial.all()).is_some());
+        trial.open.retain(|subject| !subject.depends_on(Subject::Data));
+        assert!(trial.first(&sent, trial.all()).is_none());
+    }
 }
