@@ -43,6 +43,18 @@ fn the_first_retransmission_goes_another_way() {
 }
 
 #[test]
+fn values_are_shown_in_units_that_fit() {
+    let set = ["--set-b", "flow.signalling.rate=120 kbit/s", "--set-b", "stop=30 s"];
+    let (_, said) = diff(&[&[example("outage").as_str()], &set[..]].concat());
+    for (key, values) in [("flow.signalling.rate", ["100 kbit/s", "120 kbit/s"]), ("stop", ["60 s", "30 s"])]
+    {
+        let settings = said["settings"].as_array().expect("a list");
+        let setting = settings.iter().find(|setting| setting["key"] == key).expect("it differs");
+        assert_eq!(setting["values"], serde_json::json!(values), "{settings:?}");
+    }
+}
+
+#[test]
 fn runs_of_two_seeds_part_at_a_loss() {
     let (status, said) = diff(&[&example("loss"), "--seed-b", "2"]);
     assert_eq!(status, Some(1));

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use anabranch_proto::wire::Chunk;
 use anabranch_proto::{Policies, Reason, Time};
+use anabranch_sim::scenario::units::{DURATION, RATE, SIZE};
 use anabranch_sim::scenario::{Document, Scenario};
 use anabranch_sim::trace::{Contents, Detail, Names, Observer, PacketView, Record, Side};
 use anabranch_sim::{Progress, RunError, RunOptions, words};
@@ -278,7 +279,7 @@ impl Iterator for Steps {
 pub struct Setting {
     /// The key in the spelling of `--set`.
     pub key: String,
-    /// Its values; `None` if it is not given.
+    /// Its values, quantities in units that fit; `None` if it is not given.
     pub values: [Option<Value>; 2],
     /// Whether the first run was repeated with only this key changed to the second run's value.
     pub tried: bool,
@@ -304,9 +305,23 @@ pub fn settings(a: &Scenario, b: &Scenario, policies: &Policies) -> Vec<Setting>
         let change = values[1].as_ref().filter(|_| i < TRIED);
         let changed = change.and_then(|value| changed(a, &first, key, value, policies));
         let alone = changed.as_ref().and_then(|changed| part(a, changed).ok()??.packet);
+        let values = values.map(|value| value.map(readable));
         Setting { key: key.clone(), values, tried: changed.is_some(), alone }
     };
     different.enumerate().map(setting).collect()
+}
+
+/// The canonical form writes quantities in their smallest unit: "60000000000 ns" instead of "60 s".
+fn readable(value: Value) -> Value {
+    match value {
+        Value::String(text) => {
+            let dimension =
+                [&DURATION, &RATE, &SIZE].into_iter().find_map(|kind| Some((kind, kind.read(&text).ok()?)));
+            dimension.map_or(text, |(kind, quantity)| kind.written(quantity)).into()
+        }
+        Value::Array(values) => values.into_iter().map(readable).collect(),
+        other => other,
+    }
 }
 
 /// The run with only this key changed, if it is possible.

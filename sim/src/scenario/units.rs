@@ -163,6 +163,18 @@ impl Dimension {
         })
     }
 
+    /// The text of a quantity in the smallest unit, with the largest decimal unit that it reaches. It is exact, and
+    /// `read` reads it.
+    pub fn written(&self, quantity: u64) -> String {
+        let is_decimal = |size: u64| size == 10_u64.pow(size.ilog10());
+        let reached = self.units.iter().filter(|(_, size)| is_decimal(*size) && *size <= quantity);
+        let largest = reached.reduce(|best, unit| if unit.1 > best.1 { unit } else { best });
+        let (unit, size) = *largest.unwrap_or(&(self.smallest, 1));
+        let digits = size.ilog10() as usize;
+        let number = format!("{}.{:0digits$}", quantity / size, quantity % size);
+        format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+    }
+
     fn factor(&self, unit: &str) -> Quantity<u64> {
         if let Some((_, factor)) = self.units.iter().find(|(name, _)| *name == unit) {
             return Ok(*factor);
@@ -366,6 +378,25 @@ impl Decimal {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_quantity_is_written_in_a_unit_that_fits() {
+        let cases = [
+            (&DURATION, 60_000_000_000, "60 s"),
+            (&DURATION, 1_805_642_824, "1.805642824 s"),
+            (&DURATION, 0, "0 ns"),
+            (&DURATION, 30_000, "30 us"),
+            (&RATE, 36_000, "36 kbit/s"),
+            (&RATE, 5, "5 bit/s"),
+            (&SIZE, 20_000_000, "20 MB"),
+            (&SIZE, 65_536, "65.536 kB"),
+            (&SIZE, 1_500, "1.5 kB"),
+        ];
+        for (dimension, quantity, text) in cases {
+            assert_eq!(dimension.written(quantity), text);
+            assert_eq!(dimension.read(text), Ok(quantity));
+        }
+    }
 
     #[test]
     fn decimals_are_exact() {
