@@ -45,7 +45,8 @@ pub fn explain(task: &Task, answer: &Answer) -> String {
 }
 
 fn none(task: &Task, answer: &Answer) -> String {
-    let nearest = answer.front.iter().find(|judged| judged.within.share >= task.budget.outages);
+    // The front has the fewest false failovers last.
+    let nearest = answer.front.iter().rev().find(|judged| judged.within.share >= task.budget.outages);
     match (answer.front.is_empty(), nearest) {
         (true, _) if answer.candidates == 0 => "No parameters meet it: a single timeout already takes longer. Allow more time, or shorten the round trip.".to_owned(),
         (true, _) if matches!(answer.ended, Ended::TimeOver | Ended::Stopped) => {
@@ -130,22 +131,43 @@ mod tests {
         assert_eq!(periods, ["30 days", "a day", "2 hours", "an hour", "90 s"]);
     }
 
-    #[test]
-    fn an_outage_that_a_trial_does_not_see_the_end_of_has_a_bound() {
-        let task = Task::read("t", SIGNALLING).expect("a task");
-        let share = Share { share: 0.5, low: 0.4, high: 0.6 };
-        let judged = Judged {
-            parameters: Candidate::grid(&task)[0],
+    /// A candidate with this share of outages within the budget, and so many false failovers at most.
+    fn judged(task: &Task, share: f64, high: f64) -> Judged {
+        Judged {
+            parameters: Candidate::grid(task)[0],
             classical: 0.1,
             new_data: None,
             longest: None,
-            within: share,
+            within: Share { share, low: 0.4, high: 1.0 },
             outages: 100,
             false_failovers: 0.0,
-            false_failovers_high: 0.1,
+            false_failovers_high: high,
             holds: false,
+        }
+    }
+
+    /// Of those that are fast enough, the one with the fewest false failovers says how far the budget is from it.
+    #[test]
+    fn without_advice_the_nearest_candidate_is_named() {
+        let task = Task::read("t", SIGNALLING).expect("a task");
+        let front = [(1.0, 96.7), (1.0, 3.5), (0.5, 0.1)].map(|(share, high)| judged(&task, share, high));
+        let mut answer = Answer {
+            advice: None,
+            checked: None,
+            front: front.to_vec(),
+            candidates: 9,
+            ended: Ended::Complete,
         };
-        let text = checked(&task, Some(&judged));
+        let text = none(&task, &answer);
+        assert!(text.starts_with("No parameters meet it") && text.contains("up to 3.5 "), "{text}");
+        answer.front.clear();
+        assert!(none(&task, &answer).contains("none is fast enough"));
+    }
+
+    #[test]
+    fn an_outage_that_a_trial_does_not_see_the_end_of_has_a_bound() {
+        let task = Task::read("t", SIGNALLING).expect("a task");
+        let text = checked(&task, Some(&judged(&task, 0.5, 0.1)));
         assert!(text.contains("the longest more than ") && !text.contains("NaN"), "{text}");
     }
 }
