@@ -45,18 +45,23 @@ pub fn explain(task: &Task, answer: &Answer) -> String {
 }
 
 fn none(task: &Task, answer: &Answer) -> String {
+    if answer.candidates == 0 {
+        return "No parameters meet it: a single timeout already takes longer. Allow more time, or shorten the round trip.".to_owned();
+    }
     // The front has the fewest false failovers last.
     let nearest = answer.front.iter().rev().find(|judged| judged.within.share >= task.budget.outages);
-    match (answer.front.is_empty(), nearest) {
-        (true, _) if answer.candidates == 0 => "No parameters meet it: a single timeout already takes longer. Allow more time, or shorten the round trip.".to_owned(),
-        (true, _) if matches!(answer.ended, Ended::TimeOver | Ended::Stopped) => {
-            "No candidate that was tried is fast enough.".to_owned()
+    let (why, more) = match nearest {
+        None => ("none is fast enough in so many outages".to_owned(), "a smaller share"),
+        Some(judged) => {
+            let most = judged.false_failovers_high;
+            let why = format!("the most patient that are fast enough have up to {most:.1} false failovers");
+            (why, "more false failovers")
         }
-        (true, _) | (_, None) => "No parameters meet it: none is fast enough in so many outages. Allow more time, or a smaller share.".to_owned(),
-        (_, Some(judged)) => format!(
-            "No parameters meet it: the most patient that are fast enough have up to {:.1} false failovers. Allow more time or more false failovers.",
-            judged.false_failovers_high
-        ),
+    };
+    // A search that was cut short knows nothing of the parameters that it has not tried, or not often.
+    match answer.ended {
+        Ended::Complete => format!("No parameters meet it: {why}. Allow more time, or {more}."),
+        _ => format!("None of the parameters that were tried meets it: {why}."),
     }
 }
 

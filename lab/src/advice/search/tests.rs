@@ -1,3 +1,4 @@
+use super::super::explain;
 use super::super::read::tests::SIGNALLING;
 use super::*;
 
@@ -15,9 +16,21 @@ fn the_advice_holds_its_budget_on_seeds_that_it_has_not_seen() {
     assert!(u128::from(advice.parameters.rto_min) > least);
     assert!(!answer.front.is_empty() && answer.ended == Ended::Complete);
     let faster = |pair: &[Judged]| {
-        pair[0].new_data <= pair[1].new_data && pair[0].false_failovers > pair[1].false_failovers
+        pair[0].new_data <= pair[1].new_data && pair[0].false_failovers_high > pair[1].false_failovers_high
     };
     assert!(answer.front.windows(2).all(faster), "a front");
+}
+
+/// No timeout was counted of either; the slower one has the smaller interval, so the budget may hold for it alone.
+#[test]
+fn a_slower_candidate_with_a_smaller_interval_is_in_the_front() {
+    let task = Task::read("t", SIGNALLING).unwrap();
+    let candidate = Candidate::grid(&task)[0];
+    let quiet = |seconds| Quiet::from([((candidate.rto_min, candidate.sack_delay), (0, seconds))]);
+    let [fast, slow] = [(0.3, 20.0), (0.6, 3_600.0)]
+        .map(|(time, seconds)| judge(&task, &candidate, vec![time; 12], &quiet(seconds)));
+    assert!(fast.false_failovers_high > slow.false_failovers_high);
+    assert_eq!(front(vec![slow.clone(), fast.clone()]), [fast, slow]);
 }
 
 #[test]
@@ -25,6 +38,21 @@ fn a_budget_that_no_parameters_meet_gets_no_advice() {
     let text = SIGNALLING.replace("800 ms", "120 ms").replace("0.01 %", "3 %");
     let answer = answer(&Task::read("t", &text).unwrap());
     assert_eq!(answer.advice, None);
+    assert!(explain(&Task::read("t", &text).unwrap(), &answer).contains("No parameters meet it"));
+}
+
+/// So few outages that only a few candidates are tried; the search of all of them has advice.
+#[test]
+fn a_search_that_was_cut_short_says_nothing_of_what_it_has_not_tried() {
+    let task = Task::read("t", SIGNALLING).unwrap();
+    let stop = AtomicBool::new(false);
+    let answer = search(&task, Some(100), &Watch { stop: &stop, spent: &|| 0.0, progress: &|_, _| {} });
+    assert!(answer.advice.is_none() && answer.ended == Ended::TrialsOver);
+    let text = explain(&task, &answer);
+    assert!(
+        text.contains("None of the parameters that were tried") && !text.contains("No parameters"),
+        "{text}"
+    );
 }
 
 #[test]
