@@ -104,7 +104,7 @@ pub(super) struct FlowRecord {
 pub(super) struct PathRecord {
     /// Chunks sent, by the number of the reason.
     sent: [Points; REASONS.len()],
-    /// cwnd, ssthresh and bytes in flight.
+    /// cwnd, ssthresh and bytes in flight, without those marked for retransmission.
     pub(super) windows: Steps<3>,
     pub(super) rto: Points,
     pub(super) srtt: Points,
@@ -316,9 +316,9 @@ impl FlowRecord {
     fn note(&mut self, note: &Note, details: &Details<'_>, latest: &mut Option<(PathId, usize)>) {
         let at = note.at.as_nanos();
         match note.kind {
-            NoteKind::Window { path, cwnd, ssthresh, flight, marked } => {
+            NoteKind::Window { path, cwnd, ssthresh, flight, .. } => {
                 let place = self.known(path, details, latest);
-                self.paths[place].1.windows.set(at, [cwnd, ssthresh, flight + marked]);
+                self.paths[place].1.windows.set(at, [cwnd, ssthresh, flight]);
             }
             NoteKind::PeerWindow { bytes } => self.associations[0].peer_window.set(at, [bytes]),
             NoteKind::Sent { path, tsn, size, why } => {
@@ -335,10 +335,10 @@ impl FlowRecord {
                 self.associations[0].peer_window.set(at, [peer_window]);
             }
             NoteKind::Acked { cumulative } => self.associations[0].acknowledged(at, u64::from(cumulative.0)),
-            NoteKind::AckedAlone { path, cumulative, cwnd, ssthresh, flight, marked, peer_window } => {
+            NoteKind::AckedAlone { path, cumulative, cwnd, ssthresh, flight, peer_window, .. } => {
                 self.associations[0].acknowledged(at, u64::from(cumulative.0));
                 let place = self.known(path, details, latest);
-                self.paths[place].1.windows.set(at, [cwnd, ssthresh, flight + marked]);
+                self.paths[place].1.windows.set(at, [cwnd, ssthresh, flight]);
                 self.associations[0].peer_window.set(at, [peer_window]);
             }
             ref kind => {
@@ -353,8 +353,8 @@ impl FlowRecord {
 
     fn detail(&mut self, at: u64, path: Option<&str>, detail: &Detail) {
         match detail {
-            Detail::Window { cwnd, ssthresh, flight, marked, .. } => {
-                self.path(path).windows.set(at, [*cwnd, *ssthresh, flight + marked]);
+            Detail::Window { cwnd, ssthresh, flight, .. } => {
+                self.path(path).windows.set(at, [*cwnd, *ssthresh, *flight]);
             }
             Detail::Rto { rto, srtt, rtt } => {
                 let path = self.path(path);
@@ -507,10 +507,51 @@ const REASONS: [(Why, &str); 6] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anabranch_proto::Policies;
+    use anabranch_sim::scenario::Document;
+    use anabranch_sim::{RunOptions, run};
 
     /// Bits below the line.
     fn area(points: &[(u64, f64)]) -> f64 {
         points.windows(2).map(|pair| pair[0].1 * (pair[1].0 - pair[0].0) as f64 / 1e9).sum()
+    }
+
+    /// The last flight of each moment by path, and the most bytes that were marked.
+    #[derive(Default)]
+    struct Flights(BTreeMap<(String, u64), u64>, u64);
+
+    impl Observer for Flights {
+        fn begin(&mut self, _: &Names) {}
+
+        fn record(&mut self, at: Time, record: &Record<'_>) {
+            if let Record::Detail { side: Side::Client, path, detail, .. } = record
+                && let Detail::Window { flight, marked, .. } = detail
+            {
+                self.0.insert((path.unwrap_or("").to_owned(), at.as_nanos()), *flight);
+                self.1 = self.1.max(*marked);
+            }
+        }
+    }
+
+    /// What is marked for retransmission over a dead path is not in flight.
+    #[test]
+    fn the_line_in_flight_has_no_marked_bytes() {
+        const TEXT: &str = "[[link]]\nname = 'w'\nbetween = ['a', 'b']\nrate = '2 Mbit/s'\ndelay = '10 ms'\n\
+                            down = [['1 s', '3 s']]\n[[flow]]\nname = 'f'\nfrom = 'a'\nto = 'b'\n\
+                            send = '500 kB'\nprotocol = ";
+        for protocol in ["'sctp'", "'mptcp'"] {
+            let document = Document::parse("t.toml", &format!("{TEXT}{protocol}\n")).unwrap();
+            let scenario = document.scenario("t", &Policies::default()).unwrap();
+            let (mut recorder, mut flights) = (Recorder::default(), Flights::default());
+            let options = |observer| RunOptions { observer: Some(observer), ..RunOptions::default() };
+            run(&scenario, options(&mut recorder)).unwrap();
+            run(&scenario, options(&mut flights)).unwrap();
+            assert!(flights.1 > 10_000, "{protocol}: {} bytes were marked", flights.1);
+            let (name, path) = &recorder.flows[0].paths[0];
+            for (at, drawn) in path.windows.line(2) {
+                assert_eq!(Some(&(drawn as u64)), flights.0.get(&(name.clone(), at)), "{protocol}: {at} ns");
+            }
+        }
     }
 
     #[test]
