@@ -38,7 +38,7 @@ pub(crate) const MEASURES: [Column; 6] = [
     ("packets", "As above."),
     ("retransmissions", "Chunks (TCP: segments) sent again, for any reason and on any path."),
     ("timeouts", "Expirations of the retransmission timer at the sender."),
-    ("drops", "Packets dropped on all links, of all flows."),
+    ("drops", "Packets dropped on all links and by radios, of all flows."),
 ];
 
 /// Whether all seeds gave the same results everywhere, so that nothing in the scenario is random.
@@ -83,7 +83,10 @@ fn cells(runs: &[FlowOfRun<'_>]) -> Vec<String> {
         let all = flow.retransmissions.fast.values().chain(flow.retransmissions.timeout.values());
         all.sum::<u64>() as f64
     };
-    let dropped = |run: &RunResult| run.links.iter().map(|link| link.dropped).sum::<u64>() as f64;
+    let dropped = |run: &RunResult| {
+        let on_links = run.links.iter().map(|link| link.dropped);
+        on_links.chain(table::dropped_by_radios(run).into_values()).sum::<u64>() as f64
+    };
     vec![
         time,
         cell(&summary(&|(_, flow)| flow.goodput), table::rate),
@@ -110,6 +113,7 @@ fn count(count: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anabranch_sim::results::{FlowLink, LinkResult};
     use std::collections::BTreeMap;
 
     fn run(seed: u64, completion: Option<f64>) -> RunResult {
@@ -139,6 +143,15 @@ mod tests {
             assert!(text.contains(part), "{part} is not in\n{text}");
         }
         assert_eq!(text.matches("Mbit/s ±").count(), 1);
+    }
+
+    #[test]
+    fn drops_of_links_and_radios_are_added() {
+        let mut run = run(1, Some(1.0));
+        run.links = vec![LinkResult { name: "wifi".to_owned(), dropped: 4, ..LinkResult::default() }];
+        let part = FlowLink { name: "air".to_owned(), dropped: 6, ..FlowLink::default() };
+        run.flows[0].links = vec![part];
+        assert_eq!(cells(&[(&run, &run.flows[0])]).last().map(String::as_str), Some("10"));
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(crate) fn table(results: &[RunResult], varied: &[String]) -> String {
             let mut row = columns.leading(result, flow);
             row.extend(measures(flow));
             // Links are shared by all flows, so drops are shown once per run.
-            row.push(if i == 0 { drops(&result.links) } else { String::new() });
+            row.push(if i == 0 { drops(result) } else { String::new() });
             table.add_row(row);
         }
     }
@@ -159,8 +159,8 @@ pub(crate) const MEASURES: [Column; 8] = [
     ),
     (
         "drops",
-        "Packets dropped, by link; by direction where packets of both were dropped. It is the sum over all flows, in the \
-         row of the first.",
+        "Packets dropped, by link; by direction where packets of both were dropped. What radios dropped of flows, by \
+         channel. It is the sum over all flows, in the row of the first.",
     ),
 ];
 
@@ -267,22 +267,33 @@ fn by_name(counts: &BTreeMap<String, u64>) -> String {
     if shown.is_empty() { "0".to_owned() } else { shown.join(", ") }
 }
 
-/// Drops by link; by direction if packets of both directions were dropped.
-fn drops(links: &[LinkResult]) -> String {
-    let dropping: Vec<_> = links.iter().filter(|link| link.dropped > 0).collect();
+/// Drops by link; by direction if packets of both directions were dropped. Those of radios by channel.
+fn drops(result: &RunResult) -> String {
+    let dropping: Vec<_> = result.links.iter().filter(|link| link.dropped > 0).collect();
     let both_ways = |name: &str| dropping.iter().filter(|link| link.name == name).count() > 1;
     let label = |link: &LinkResult| match both_ways(&link.name) {
         true => format!("{} {}", link.name, link.direction),
         false => link.name.clone(),
     };
-    by_name(&dropping.iter().map(|link| (label(link), link.dropped)).collect())
+    let on_links = dropping.iter().map(|link| (label(link), link.dropped));
+    by_name(&on_links.chain(dropped_by_radios(result)).collect())
+}
+
+/// Packets of flows that radios dropped, by channel. The entries of links have none of them.
+pub(crate) fn dropped_by_radios(result: &RunResult) -> BTreeMap<String, u64> {
+    let is_link = |name: &str| result.links.iter().any(|link| link.name == name);
+    let mut dropped = BTreeMap::new();
+    for part in result.flows.iter().flat_map(|flow| &flow.links).filter(|part| !is_link(&part.name)) {
+        *dropped.entry(part.name.clone()).or_default() += part.dropped;
+    }
+    dropped
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use anabranch_sim::Protocol;
-    use anabranch_sim::results::Retransmissions;
+    use anabranch_sim::results::{FlowLink, Retransmissions};
 
     fn link(name: &str, direction: &str, dropped: u64) -> LinkResult {
         let (name, direction) = (name.to_owned(), direction.to_owned());
@@ -392,10 +403,23 @@ mod tests {
 
     #[test]
     fn drops_name_the_direction_only_where_both_drop() {
+        let of = |links| drops(&RunResult { links, ..result(1, "same") });
         assert_eq!(
-            drops(&[link("l", "a>b", 1), link("l", "b>a", 2), link("m", "a>b", 3)]),
+            of(vec![link("l", "a>b", 1), link("l", "b>a", 2), link("m", "a>b", 3)]),
             "l a>b 1, l b>a 2, m 3"
         );
-        assert_eq!(drops(&[]), "0");
+        assert_eq!(of(Vec::new()), "0");
+    }
+
+    /// Only the parts of the flows have what radios dropped; what links dropped counts once.
+    #[test]
+    fn drops_of_radios_count_by_channel() {
+        let part = |name: &str, direction: &str, dropped| {
+            let (name, direction) = (name.to_owned(), direction.to_owned());
+            FlowLink { name, direction, packets: 9, dropped }
+        };
+        let mut result = RunResult { links: vec![link("wifi", "s>r", 4)], ..result(1, "same") };
+        result.flows[0].links = vec![part("wifi", "s>r", 4), part("air", "a>b", 5), part("air", "b>a", 1)];
+        assert_eq!(drops(&result), "air 6, wifi 4");
     }
 }
