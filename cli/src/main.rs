@@ -11,6 +11,7 @@ mod against;
 mod answers;
 mod catalogue;
 mod diff;
+mod earlier;
 mod explain;
 mod flat;
 mod kind;

@@ -13,13 +13,14 @@ use anabranch_sim::capture::Snap;
 use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::{Document, read_text};
 
+use crate::earlier::Purpose;
 use crate::kind;
 use crate::msc::Between;
 use crate::output::{fail, note, print, print_json, refuse, refuse_scenario, warn};
 use crate::place::{Places, is_there, keep, unread};
 use crate::progress::Progress;
 use crate::runtime::on_interrupt;
-use crate::simulate::{self, Files, NoResult, Simulated};
+use crate::simulate::{self, Files, NoResult, Simulated, unwritten};
 use crate::table::table;
 use crate::watch::watch;
 use crate::{DONE, answers, flat, summary, warnings, why};
@@ -56,7 +57,7 @@ pub(crate) struct Arguments {
     /// Write the results to this file as CSV too, one row per run and flow
     #[arg(long, value_name = "FILE", conflicts_with = "why")]
     csv: Option<PathBuf>,
-    /// Overwrite existing files, and the series of an earlier run
+    /// Overwrite existing files, and the series and charts of earlier runs
     #[arg(long)]
     force: bool,
     /// Write series and notes of each run to this directory as CSV; several runs get one subdirectory each
@@ -200,14 +201,16 @@ fn check_outputs(arguments: &Arguments, runs: usize) -> Result<(), u8> {
         }
     }
     let series: Vec<PathBuf> = of_runs.clone().filter_map(|files| files.series).collect();
-    // Only files that an earlier run wrote are removed.
-    let is_foreign = |folder: &&PathBuf| is_filled(folder) && !folder.join("result.json").is_file();
+    let is_foreign = |folder: &&PathBuf| is_filled(folder) && Purpose::Series.earlier(folder).is_empty();
     if let Some(folder) = series.iter().find(is_foreign) {
         let what = "holds files that are no series; choose a new or empty directory";
         return Err(refuse(format!("{} {what}", folder.display())));
     }
     let figures: Vec<PathBuf> = of_runs.filter_map(|files| files.figures).collect();
-    keep(arguments.csv.iter().chain(&series).chain(&figures), arguments.force)
+    // Several runs do not write into the directory itself, but one before may have.
+    let series = series.iter().chain(given.series.iter().filter(|_| given.series_after_all));
+    let figures = figures.iter().chain(given.figures.iter().filter(|_| given.figures_after_all));
+    keep(arguments.csv.iter().chain(series).chain(figures), arguments.force)
 }
 
 /// The places of one run, and of all runs together.
@@ -317,22 +320,50 @@ fn execute(arguments: &Arguments, points: Vec<Point>) -> (Vec<RunResult>, u8) {
 fn work(points: &[Point], threads: Option<usize>, files: &Files, tell: &Sender<Message>) {
     // Dropped at the end, also by a panic, so that the receiver never waits for ever.
     let _end = End(tell);
-    grid::run_all(points, threads, |i, point| {
+    let whole = grid::run_all(points, threads, |i, point| {
         let watch = |share, now| drop(tell.send(Message::At(i, share, now)));
         let result = simulate::simulate(point, &files_of(files, i, points.len()), &watch);
+        let whole = result.as_ref().is_ok_and(|simulated| simulated.unwritten.is_none());
         // After a signal there is no receiver any more.
         let _ = tell.send(Message::Finished(i, result.map(Box::new)));
+        whole
     });
+    if whole.into_iter().all(|whole| whole)
+        && let Err(why) = replace_earlier(files, points.len())
+    {
+        let _ = tell.send(Message::Finished(0, Err(NoResult::Other(why))));
+    }
+}
+
+/// Puts the directories of all runs in the place of what earlier runs wrote.
+fn replace_earlier(files: &Files, count: usize) -> Result<(), String> {
+    let runs = || (0..count).map(|i| files_of(files, i, count));
+    if let Some(directory) = files.series.as_ref().filter(|_| files.series_after_all) {
+        let series: Vec<_> = runs().filter_map(|files| files.series).collect();
+        let replaced = Purpose::Series.replace(directory, &series);
+        replaced.map_err(|error| unwritten("the series", directory, error))?;
+    }
+    if let Some(directory) = files.figures.as_ref().filter(|_| files.figures_after_all) {
+        let figures: Vec<_> = runs().filter_map(|files| files.figures).collect();
+        let replaced = Purpose::Figures.replace(directory, &figures);
+        replaced.map_err(|error| unwritten("the figures", directory, error))?;
+    }
+    Ok(())
 }
 
 /// The files that were requested.
 fn files(arguments: &Arguments) -> Files {
+    let is_used = |place: &Option<PathBuf>, purpose: Purpose| {
+        place.as_ref().is_some_and(|directory| !purpose.earlier(directory).is_empty())
+    };
     Files {
         series: arguments.series.clone(),
+        series_after_all: is_used(&arguments.series, Purpose::Series),
         pcap: arguments.pcap.clone(),
         snap: arguments.snaplen,
         report: arguments.report.clone(),
         figures: arguments.figures.clone(),
+        figures_after_all: is_used(&arguments.figures, Purpose::Figures),
         msc: arguments.msc.clone(),
         qlog: arguments.qlog.clone(),
         perfetto: arguments.perfetto.clone(),
@@ -360,10 +391,12 @@ fn files_of(files: &Files, i: usize, count: usize) -> Files {
     };
     Files {
         series: files.series.as_ref().map(|directory| own(directory, &|directory| directory.join(&run))),
+        series_after_all: files.series_after_all,
         pcap: files.pcap.as_ref().map(|file| own(file, &numbered)),
         snap: files.snap,
         report: files.report.as_ref().map(|file| own(file, &numbered)),
         figures: files.figures.as_ref().map(|directory| own(directory, &|directory| directory.join(&run))),
+        figures_after_all: files.figures_after_all,
         msc: files.msc.as_ref().map(|file| own(file, &numbered)),
         qlog: files.qlog.as_ref().map(|file| own(file, &numbered)),
         perfetto: files.perfetto.as_ref().map(|file| own(file, &numbered)),

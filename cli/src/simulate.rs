@@ -15,6 +15,7 @@ use anabranch_sim::scenario::ScenarioError;
 use anabranch_sim::trace::Observer;
 use anabranch_sim::{CsvSeries, PerfettoWriter, Progress, QlogWriter, RunError, RunOptions};
 
+use crate::earlier;
 use crate::msc::{Between, Exchange};
 use crate::output::warn;
 use crate::place::{complete, partial, until_complete, write_whole};
@@ -37,6 +38,8 @@ pub(crate) fn check(point: &Point) -> Result<(), NoResult> {
 pub(crate) struct Files {
     /// A directory for the series and the result.
     pub(crate) series: Option<PathBuf>,
+    /// The directory has the series of an earlier run, which stay until all runs are complete.
+    pub(crate) series_after_all: bool,
     /// A file for the packets.
     pub(crate) pcap: Option<PathBuf>,
     /// How much of each packet the file holds.
@@ -45,6 +48,8 @@ pub(crate) struct Files {
     pub(crate) report: Option<PathBuf>,
     /// A directory for the charts as pictures and data.
     pub(crate) figures: Option<PathBuf>,
+    /// The directory has the charts of an earlier run, which stay until all runs are complete.
+    pub(crate) figures_after_all: bool,
     /// A file for the message sequence chart.
     pub(crate) msc: Option<PathBuf>,
     /// A file for its events.
@@ -78,7 +83,7 @@ pub(crate) fn simulate(
 fn write_files(point: &Point, files: &Files, observers: Observers, result: &RunResult) -> Result<(), String> {
     let Observers { series, pcap, recorder, exchange, qlog, perfetto } = observers;
     if let (Some(directory), Some(series)) = (&files.series, series) {
-        finish_series(series, directory, result)?;
+        finish_series(series, directory, result, files.series_after_all)?;
     }
     finish_traces((qlog, perfetto), files)?;
     if let (Some(file), Some(pcap)) = (&files.pcap, pcap) {
@@ -87,7 +92,7 @@ fn write_files(point: &Point, files: &Files, observers: Observers, result: &RunR
     }
     // The directory of the figures may be that of the report.
     if let (Some(directory), Some(recorder)) = (&files.figures, &recorder) {
-        write_figures(directory, result, recorder)?;
+        write_figures(directory, result, recorder, files.figures_after_all)?;
     }
     if let (Some(file), Some(recorder)) = (&files.report, &recorder) {
         write_report(point, file, result, recorder)?;
@@ -189,9 +194,19 @@ fn write_exchange(point: &Point, file: &Path, exchange: &Exchange, ended: f64) -
     write_whole(file, drawn).map_err(|error| unwritten("the sequence chart", file, error))
 }
 
-fn write_figures(directory: &Path, result: &RunResult, recorder: &Recorder) -> Result<(), String> {
+fn write_figures(
+    directory: &Path,
+    result: &RunResult,
+    recorder: &Recorder,
+    after_all: bool,
+) -> Result<(), String> {
+    let failed = |error| unwritten("the figures", directory, error);
     let files = chart_files(result, recorder).map_err(|error| error.to_string())?;
-    write_all(directory, files).map_err(|error| unwritten("the figures", directory, error))
+    if !after_all {
+        return write_all(directory, files).map_err(failed);
+    }
+    let partial = partial(directory);
+    emptied(&partial).and_then(|()| write_all(&partial, files)).map_err(failed)
 }
 
 /// Writes these files, names and contents, into the directory, which is created if necessary. Each has its name when it
@@ -226,29 +241,33 @@ fn capture(point: &Point, file: &Path, snap: Snap) -> io::Result<CaptureWriter<B
     Ok(CaptureWriter::new(BufWriter::new(File::create(until_complete(file))?), &comment).snap(snap))
 }
 
-fn finish_series(series: CsvSeries, directory: &Path, result: &RunResult) -> Result<(), String> {
+fn finish_series(
+    series: CsvSeries,
+    directory: &Path,
+    result: &RunResult,
+    after_all: bool,
+) -> Result<(), String> {
     let failed = |error| unwritten("the series", directory, error);
     series.finish().map_err(failed)?;
     let text = serde_json::to_string_pretty(result).map_err(|error| error.to_string())?;
-    let partial = partial(directory);
-    std::fs::write(partial.join("result.json"), text + "\n").map_err(failed)?;
-    if directory.exists() {
-        std::fs::remove_dir_all(directory).map_err(failed)?;
-    }
-    std::fs::rename(partial, directory).map_err(failed)
+    std::fs::write(partial(directory).join(earlier::RESULT), text + "\n").map_err(failed)?;
+    if after_all { Ok(()) } else { earlier::complete(directory).map_err(failed) }
 }
 
 /// Begins the series of a run in a temporary directory, which is moved to its place when it is complete. So a run
 /// that ends early leaves an existing directory unchanged.
 fn begin_series(directory: &Path) -> io::Result<CsvSeries> {
     let partial = partial(directory);
-    if partial.exists() {
-        std::fs::remove_dir_all(&partial)?;
-    }
+    emptied(&partial)?;
     CsvSeries::new(&partial)
 }
 
-fn unwritten(what: &str, place: &Path, error: io::Error) -> String {
+/// Removes what a run that ended early has left under this name.
+fn emptied(partial: &Path) -> io::Result<()> {
+    if partial.exists() { std::fs::remove_dir_all(partial) } else { Ok(()) }
+}
+
+pub(crate) fn unwritten(what: &str, place: &Path, error: io::Error) -> String {
     format!("cannot write {what} to {}: {error}", place.display())
 }
 

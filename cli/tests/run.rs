@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::Value;
@@ -268,6 +269,39 @@ fn what_is_there_is_overwritten_only_if_asked() {
     let foreign = run(&["--force"]);
     assert_eq!(foreign.status.code(), Some(2), "a folder that no run wrote is never removed");
     assert!(stderr(&foreign).contains("no series"), "{}", stderr(&foreign));
+}
+
+/// However many runs there were before, and whoever else writes into the directory.
+#[test]
+fn a_directory_holds_the_results_of_one_command() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = scenario("listed-loss");
+    let names = |place: &Path| {
+        let entries = std::fs::read_dir(place).expect("it is there");
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    for option in ["--series", "--figures"] {
+        let place = directory.path().join(option);
+        let path = place.display().to_string();
+        let run = |more: &[&str]| anabranch(&[&["run", &file, option, &path], more].concat());
+        let done = |more: &[&str]| assert_eq!(run(more).status.code(), Some(0), "{option} {more:?}");
+        done(&["--seed", "1"]);
+        let of_one = names(&place);
+        std::fs::write(place.join("notes.csv"), "mine").expect("it is written");
+        let unasked = run(&["--vary", "seed=1,2,3"]);
+        assert_eq!(unasked.status.code(), Some(2), "{option}");
+        assert!(stderr(&unasked).contains("--force overwrites it"), "{}", stderr(&unasked));
+        done(&["--vary", "seed=1,2,3", "--force"]);
+        assert_eq!(names(&place), ["notes.csv", "run-1", "run-2", "run-3"], "{option}");
+        done(&["--vary", "seed=8,9", "--force"]);
+        assert_eq!(names(&place), ["notes.csv", "run-1", "run-2"], "{option}");
+        assert_eq!(names(&place.join("run-1")), of_one, "{option}");
+        done(&["--seed", "1", "--force"]);
+        std::fs::remove_file(place.join("notes.csv")).expect("a file of ours stays");
+        assert_eq!(names(&place), of_one, "{option}");
+    }
 }
 
 /// A seed that is varied is the first of `--seeds`; the column has that of the run.
