@@ -45,12 +45,18 @@ pub(crate) fn read(py: Python<'_>, file: &str, text: &str, set: &[String]) -> Py
 /// end.
 const DEPTH: usize = 32;
 
-/// A dict as TOML text, in the dict's order. Values are str, bool, int, float, list, tuple and dict.
+/// A dict as TOML text, in the dict's order. Values are str, bool, int, float, list, tuple and dict, and NumPy's scalars.
 #[pyfunction]
 pub(crate) fn to_toml(table: &Bound<'_, PyDict>) -> PyResult<String> {
     let mut text = String::new();
     write_table(&mut text, "", table, DEPTH)?;
     Ok(text)
+}
+
+/// A value on one line, as TOML text; errors name `key`. Values are those of [`to_toml`].
+#[pyfunction]
+pub(crate) fn to_toml_value(key: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
+    inline(value, key, DEPTH)
 }
 
 /// The levels that may be below a value at `key`, of which there are `levels` with its own.
@@ -66,10 +72,7 @@ fn write_table(text: &mut String, path: &str, table: &Bound<'_, PyDict>, levels:
     let levels = below(levels, path)?;
     let mut later = Vec::new();
     for (name, value) in table.iter() {
-        let name: String = name
-            .extract()
-            .map_err(|_| PyTypeError::new_err(format!("`{path}`: the keys of a dict must be strings")))?;
-        let name = if bare(&name) { name } else { toml::Value::String(name).to_string() };
+        let name = key_text(&name, path)?;
         let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
         match tables(&value) {
             Some(tables) => later.push((path, value.is_instance_of::<PyDict>(), tables)),
@@ -83,6 +86,14 @@ fn write_table(text: &mut String, path: &str, table: &Bound<'_, PyDict>, levels:
         }
     }
     Ok(())
+}
+
+/// A key of the dict at `path`, in quotes if it needs them.
+fn key_text(name: &Bound<'_, PyAny>, path: &str) -> PyResult<String> {
+    let name: String = name
+        .extract()
+        .map_err(|_| PyTypeError::new_err(format!("`{path}`: the keys of a dict must be strings")))?;
+    Ok(if bare(&name) { name } else { toml::Value::String(name).to_string() })
 }
 
 /// Whether a key needs no quotes.
@@ -116,11 +127,13 @@ fn inline(value: &Bound<'_, PyAny>, key: &str, levels: usize) -> PyResult<String
     }
     if let Ok(table) = value.cast::<PyDict>() {
         let entry = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
-            let name = toml::Value::String(name.extract()?).to_string();
-            Ok(format!("{name} = {}", inline(&value, key, levels)?))
+            Ok(format!("{} = {}", key_text(&name, key)?, inline(&value, key, levels)?))
         };
         let entries = table.iter().map(entry).collect::<PyResult<Vec<_>>>()?;
         return Ok(format!("{{ {} }}", entries.join(", ")));
+    }
+    if let Some(inner) = of_scalar(value) {
+        return inline(&inner, key, levels);
     }
     let plain = if value.is_instance_of::<PyBool>() {
         toml::Value::Boolean(value.extract()?)
@@ -136,6 +149,12 @@ fn inline(value: &Bound<'_, PyAny>, key: &str, levels: usize) -> PyResult<String
         return Err(PyTypeError::new_err(format!("`{key}`: a scenario has no {kind}; {why}")));
     };
     Ok(plain.to_string())
+}
+
+/// The value in a scalar of NumPy, or of a package whose scalars look the same: no dimensions, and a method `item`.
+fn of_scalar<'py>(value: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    let dimensions: usize = value.getattr("ndim").ok()?.extract().ok()?;
+    (dimensions == 0).then(|| value.call_method0("item").ok())?
 }
 
 /// A whole number. Seeds go up to 2^64 - 1.

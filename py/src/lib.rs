@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::document::{ScenarioError, string_at, to_toml};
+    use super::document::{ScenarioError, string_at, to_toml, to_toml_value};
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use super::loopback::loopback;

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import anabranch
+import numpy
 import pytest
 
 from conftest import ROOT, SCENARIO
@@ -35,6 +36,43 @@ def test_seeds_and_edits_are_applied() -> None:
     one, same, other = (anabranch.run(SCENARIO, seed=seed, set=lossy) for seed in (1, 1, 2))
     assert one["seed"] == 1 and one.to_dict() == same.to_dict() and one["flows"] != other["flows"]
     assert 'loss = ' in (one.scenario or "")
+
+
+RED = '{ red = { limit = "60 packets", min = "5 packets", max = "15 packets" } }'
+VALUES: list[tuple[str, object, str]] = [
+    ("link.wifi.loss", {"every": 50}, "{ every = 50 }"),
+    ("link.wifi.loss", {"packets": [5, 9]}, "{ packets = [5, 9] }"),
+    ("link.wifi.queue", {"red": {"limit": "60 packets", "min": "5 packets", "max": "15 packets"}}, RED),
+    ("flow.upload.sctp", {}, "{}"),
+    ("flow.upload.sctp", {"era": "rfc4960", "max_burst": 8}, '{ era = "rfc4960", max_burst = 8 }'),
+    ("change", [{"at": "10 ms", "link": "wifi", "rate": "1 Mbit/s"}], '[{ at = "10 ms", link = "wifi", rate = "1 Mbit/s" }]'),
+    ("change", [], "[]"),
+    ("measure", ("10 ms", "50 ms"), '["10 ms", "50 ms"]'),
+    ("link.wifi.loss", {"bits": numpy.float64(1e-6)}, "{ bits = 1e-6 }"),
+    ("link.wifi.loss", {"every": numpy.int64(50)}, "{ every = 50 }"),
+    ("flow.upload.sctp.max_burst", numpy.int64(3), "3"),
+    ("flow.upload.sctp.max_burst", numpy.array(3), "3"),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "text"), VALUES, ids=[text for _, _, text in VALUES])
+def test_an_edit_is_the_same_as_a_value_and_as_text(key: str, value: object, text: str) -> None:
+    by_value, by_text = (anabranch.run(SCENARIO, set={"flow.upload.send": "1 MB", key: each}) for each in (value, text))
+    assert by_value.scenario == by_text.scenario and by_value.to_dict() == by_text.to_dict()
+
+
+def test_numbers_of_numpy_stand_in_dicts_and_sweeps() -> None:
+    by_numpy, plain = (
+        anabranch.sweep(
+            DICT | {"seed": number(40)},
+            vary={"flow.upload.sctp.max_burst": [number(2), number(8)]},
+            set={"link.wifi.loss": {"every": number(50)}},
+            measure={"time": "flows.upload.completion"},
+            seeds=number(2),
+        )
+        for number in (numpy.int64, int)
+    )
+    assert by_numpy.cells == plain.cells and len(plain.cells) == 2
 
 
 def test_entries_are_those_of_json() -> None:
@@ -204,3 +242,7 @@ def test_an_error_names_the_file_or_the_key(tmp_path: Path) -> None:
         anabranch.run(tmp_path / "old.toml")
     with pytest.raises(TypeError, match="`link.wifi.loss`"):
         anabranch.run(LONG, set={"link.wifi.loss": None})
+    with pytest.raises(TypeError, match="`link.wifi.loss`: the keys of a dict must be strings"):
+        anabranch.run(LONG, set={"link.wifi.loss": {1: 2}})
+    with pytest.raises(TypeError, match="`link.wifi.loss`: a scenario has no ndarray"):
+        anabranch.run(LONG, set={"link.wifi.loss": numpy.array([0.1])})

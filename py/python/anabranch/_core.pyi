@@ -24,6 +24,7 @@ __all__ = [
     "run",
     "string_at",
     "to_toml",
+    "to_toml_value",
 ]
 __version__: str
 
@@ -244,6 +245,7 @@ class Sibling:
     def loss_distance(self) -> int: ...
 
 def to_toml(table: dict[str, Any]) -> str: ...
+def to_toml_value(key: str, value: object) -> str: ...
 def string_at(file: str, text: str, key: str) -> str | None: ...
 def run(
     file: str,

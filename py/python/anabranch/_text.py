@@ -31,17 +31,11 @@ def read(source: Source, called: str) -> tuple[str, str]:
 
 
 def edits(set: Mapping[str, Any] | None) -> list[str]:
-    """Edits of a scenario, each `KEY=VALUE` as `--set` takes them."""
+    """Edits of a scenario, each `KEY=VALUE` as `--set` takes them.
+
+    A str stays as it is: the reader takes it for a string if it is nothing else. Other values become TOML.
+    """
     if set is not None and not isinstance(set, Mapping):
         raise TypeError(f"`set` is a dict of keys and values, such as {{'era': 'rfc4960'}}, not {type(set).__name__}")
-    return [f"{key}={literal(key, value)}" for key, value in (set or {}).items()]
-
-
-def literal(key: str, value: Any) -> str:
-    """The value of a key as TOML; a str as it is, which the reader takes for a string if it is nothing else."""
-    if isinstance(value, str):
-        return value
-    try:
-        return _core.to_toml({"value": {"value": value}} if isinstance(value, Mapping) else {"value": value}).split("=", 1)[1].strip()
-    except TypeError as error:
-        raise TypeError(f"`{key}`: {error}") from error
+    written = {key: value if isinstance(value, str) else _core.to_toml_value(key, value) for key, value in (set or {}).items()}
+    return [f"{key}={value}" for key, value in written.items()]
