@@ -128,6 +128,17 @@ def test_the_command_shows_no_interval_of_one_run(place: Path) -> None:
     assert printed.startswith("title=\\x1b[2J: time=0.") and "±" in printed, printed
 
 
+def test_an_address_needs_a_client(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+    with pytest.raises(ValueError, match="`out`: memory://xx is an address; without a client of Dask a sweep writes to a directory"):
+        anabranch.sweep("sweep.toml", out="memory://xx")
+    command = [sys.executable, "-m", "anabranch", "sweep", "sweep.toml", "--out", "s3://bucket/x"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 2 and ran.stderr.startswith("error: `out`: s3://bucket/x is an address"), ran.stderr
+    assert ran.stderr.count("\n") == 1 and "--dask" in ran.stderr, ran.stderr
+    assert sorted(path.name for path in place.iterdir()) == ["scenario.toml", "sweep.toml"]
+
+
 def test_a_sweep_is_read_strictly(place: Path) -> None:
     with pytest.raises(anabranch.ScenarioError) as raised:
         anabranch.sweep(place / "scenario.toml", vary={"link.wifi.loss": ["x"]}, measure={"time": "flows.upload.completion"})

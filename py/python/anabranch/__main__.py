@@ -34,7 +34,7 @@ def arguments() -> argparse.ArgumentParser:
         "Exit status: 0 done, 1 runs failed or are missing, 2 the input was wrong, 130 interrupted.",
     )
     sweep.add_argument("file", metavar="FILE", help="the sweep: a TOML file (docs/sweeps.md)")
-    sweep.add_argument("--out", metavar="DIR", required=True, help="a directory, or an address of fsspec; goes on where it was")
+    sweep.add_argument("--out", metavar="DIR", required=True, help="a directory, with --dask also an address of fsspec; goes on where it was")
     sweep.add_argument("--dask", metavar="ADDRESS", type=cluster, help="the scheduler, or a number of processes on this machine")
     sweep.add_argument("--task-seconds", metavar="S", type=seconds, default=2.0, help="with --dask: how long a task takes, about (2)")
     sweep.add_argument("--threads", metavar="N", type=whole, help="without --dask: threads instead of one a core")

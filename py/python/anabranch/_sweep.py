@@ -46,6 +46,8 @@ def sweep(
         raise TypeError("`vary`, `seeds`, `until` and `compare` need `measure`; without it `scenario` is a sweep")
     else:
         checked = of_sweep(scenario, set, policies)
+    if client is None and out is not None and "://" in str(out):
+        raise ValueError(f"`out`: {out} is an address; without a client of Dask a sweep writes to a directory (--dask, `client`: docs/scale.md)")
     if client is not None:
         from anabranch import _dask
 
