@@ -148,6 +148,25 @@ def test_a_scheduler_that_does_not_answer_is_named(place: Path) -> None:
     assert ran.returncode == 1 and "Traceback" not in ran.stderr and str(port) in ran.stderr, ran.stderr
 
 
+def test_a_scheduler_with_tls_needs_certificates(place: Path) -> None:
+    def said(address: str, **variables: str) -> str:
+        command = [sys.executable, "-m", "anabranch", "sweep", "sweep.toml", "--out", "out", "--dask", address]
+        ran = subprocess.run(command, cwd=place, env=os.environ | variables, capture_output=True, text=True, check=False)
+        assert ran.returncode == 2 and ran.stderr.count("\n") == 1, ran.stderr
+        return ran.stderr
+
+    tls = "DASK_DISTRIBUTED__COMM__TLS__"
+    needs = "error: --dask tls://127.0.0.1:9 needs certificates, in files that "
+    alone = said("tls://127.0.0.1:9")
+    assert alone.startswith(needs) and f"{tls}CA_FILE" in alone and "TypeError" not in alone, alone
+    wrong = {f"{tls}{name}": "missing.pem" for name in ("CA_FILE", "CLIENT__CERT", "CLIENT__KEY")}
+    missing = said("tls://127.0.0.1:9", **wrong)
+    assert missing.startswith(needs) and "No such file" in missing, missing
+    (place / "empty.pem").write_text("")
+    empty = said("tls://127.0.0.1:9", **dict.fromkeys(wrong, "empty.pem"))
+    assert empty.startswith(needs), empty
+
+
 def test_ctrl_c_ends_local_workers_in_a_line(place: Path) -> None:
     """A terminal sends Ctrl-C to the workers, too. The same command goes on from there. Another cluster has its dashboard where Dask puts it."""
     text = (place / "sweep.toml").read_text().replace("seeds = 15", "seeds = 100000").replace("until", "# until")

@@ -6,6 +6,7 @@ import argparse
 import json
 import logging
 import signal
+import ssl
 import sys
 from typing import Any
 
@@ -13,6 +14,10 @@ import anabranch
 
 INTERRUPTED = 130
 """The exit status after Ctrl-C."""
+
+TLS = "DASK_DISTRIBUTED__COMM__TLS__"
+CERTIFICATES = f"{TLS}CA_FILE, {TLS}CLIENT__CERT and {TLS}CLIENT__KEY"
+"""The environment variables that Dask reads for connections with TLS."""
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -31,6 +36,8 @@ def arguments() -> argparse.ArgumentParser:
         "  python -m anabranch sweep study.toml --out results/\n"
         "  python -m anabranch sweep study.toml --out results/ --dask tcp://head:8786\n"
         "  python -m anabranch sweep study.toml --out results/ --dask 4      # four processes on this machine\n\n"
+        "A scheduler at tls://… needs certificates, in files that these environment variables name:\n"
+        f"  {CERTIFICATES}\n\n"
         "Exit status: 0 done, 1 runs failed or are missing, 2 the input was wrong, 130 interrupted.",
     )
     sweep.add_argument("file", metavar="FILE", help="the sweep: a TOML file (docs/sweeps.md)")
@@ -75,7 +82,10 @@ def connect(address: str) -> Any:
     # A call of Dask that Ctrl-C interrupts can leave a callback that fails, and tornado writes the trace of that.
     logging.getLogger("tornado.application").setLevel(logging.CRITICAL)
     if not address.isdecimal():
-        return Client(address)
+        try:
+            return Client(address)
+        except (TypeError, FileNotFoundError, ssl.SSLError) as error:
+            raise ValueError(unusable(address, error)) from error
     # A terminal sends Ctrl-C to every process. The workers, which inherit this, leave it to this one, which ends them.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -87,6 +97,14 @@ def connect(address: str) -> Any:
     client = Client(cluster)
     client.register_worker_callbacks(silence)
     return client
+
+
+def unusable(address: str, error: Exception) -> str:
+    """Why there is no connection to `address`. Dask raises a TypeError if it has no settings for this kind of address."""
+    if not address.startswith(("tls://", "wss://")):
+        return f"--dask {address}: {error}"
+    why = "" if isinstance(error, TypeError) else f": {error}"
+    return f"--dask {address} needs certificates, in files that {CERTIFICATES} name{why}"
 
 
 def silence() -> None:
