@@ -215,12 +215,14 @@ fn table(sweep: &Sweep, executed: &Executed, summaries: &[CellSummary]) -> Strin
     table::text(table)
 }
 
-/// "12.3 ± 0.4": the mean and half of the 95 % interval, rounded to the digits that the interval supports; and of how
-/// many runs, if not all `runs` have a value.
+/// "12.3 ± 0.4": the mean and half of the 95 % interval, rounded to the digits that the interval supports, or the mean
+/// alone if all values are equal; and of how many runs, if not all `runs` have a value.
 fn mean(summary: &Summary, runs: usize) -> String {
     let value = match (summary.mean, summary.ci95) {
-        (Some(mean), Some(width)) if width > 0.0 => statistics::rounded(mean, width).join(" ± "),
-        (Some(mean), _) => mean.to_string(),
+        (Some(mean), Some(width)) if statistics::is_spread(mean, width) => {
+            statistics::rounded(mean, width).join(" ± ")
+        }
+        (Some(mean), _) => statistics::shortened(mean),
         (None, _) => "-".to_owned(),
     };
     if summary.n == runs { value } else { format!("{value}\n{} of {runs} runs", summary.n) }

@@ -502,6 +502,28 @@ fn the_command_of_a_cell_can_be_run() {
     assert!(ran.status.success(), "{command}: {}", stderr(&ran));
 }
 
+/// Without losses all seeds give the same values; what is left of their interval is an error of rounding.
+#[test]
+fn equal_values_have_seven_digits_and_no_interval() {
+    let place = place();
+    let page = place.path().join("page.html").display().to_string();
+    let keys =
+        "seeds = 60\n[measure]\ngoodput = \"flows.upload.goodput\"\ntime = \"flows.upload.completion\"\n";
+    let output = one_cell(place.path(), keys, "out", &["--report", &page]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let summary = std::fs::read_to_string(place.path().join("out/summary.json")).expect("summary.json");
+    let cells: Value = serde_json::from_str(&summary).expect("JSON");
+    let goodput = cells[0]["measures"]["goodput"]["mean"].as_f64().expect("a mean");
+    assert!(goodput.fract() > 0.0, "{goodput}: the summary has all digits");
+    let table = String::from_utf8(output.stdout).expect("a table");
+    assert!(!table.contains('±') && table.contains(&format!(" {goodput:.0} ")), "{table}");
+    let page = std::fs::read_to_string(page).expect("the page");
+    assert!(
+        page.contains(&format!("<td>{goodput:.0}</td><td>0</td>")),
+        "the page has the mean, and 0 beside it"
+    );
+}
+
 #[test]
 fn seeds_of_a_sweep_end_where_their_numbers_end() {
     let place = place();

@@ -123,11 +123,31 @@ pub fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     Some(sorted[below] + (place - below as f64) * (sorted[above] - sorted[below]))
 }
 
-/// A mean and half of its interval, rounded to the digits that the interval supports.
+/// A number with at most [`MOST_DIGITS`] significant digits.
+pub fn shortened(value: f64) -> String {
+    let after_first = MOST_DIGITS as usize - 1;
+    format!("{value:.after_first$e}").parse::<f64>().unwrap_or(value).to_string()
+}
+
+/// The significant digits of a number that is shown.
+const MOST_DIGITS: i32 = 7;
+
+/// Whether an interval is wider than what rounding leaves between equal values.
+pub fn is_spread(mean: f64, half: f64) -> bool {
+    half > 1e-9 * mean.abs()
+}
+
+/// A mean and half of its interval, rounded to the digits that the interval supports, and the mean to no more than
+/// [`shortened`] leaves. What is no spread is "0".
 pub fn rounded(mean: f64, half: f64) -> [String; 2] {
-    let digits = 1_i32.saturating_sub(libm::floor(libm::log10(half)) as i32);
-    let digits = usize::try_from(digits).unwrap_or(0).min(12);
-    [mean, half].map(|value| format!("{value:.digits$}"))
+    if !is_spread(mean, half) {
+        return [shortened(mean), "0".to_owned()];
+    }
+    let exponent = |value: f64| libm::floor(libm::log10(value)) as i32;
+    let decimals = 1_i32.saturating_sub(exponent(half)).clamp(0, 12);
+    let digits = exponent(mean.abs()).saturating_add(1 + decimals);
+    let fixed = |value: f64| format!("{value:.*}", decimals as usize);
+    [if digits > MOST_DIGITS { shortened(mean) } else { fixed(mean) }, fixed(half)]
 }
 
 #[cfg(test)]
@@ -186,8 +206,43 @@ mod tests {
 
     #[test]
     fn a_mean_has_the_digits_that_its_interval_supports() {
-        let written = [(0.1, 0.226_215_7), (7_913_261.4, 475_036.2), (3.0, 0.0)]
-            .map(|(mean, half)| rounded(mean, half).join(" ± "));
-        assert_eq!(written, ["0.10 ± 0.23", "7913261 ± 475036", "3.000000000000 ± 0.000000000000"]);
+        let written =
+            [(0.1, 0.226_215_7), (7_913_261.4, 475_036.2), (-0.05, 0.012), (0.0, 0.5), (1.5e-4, 2e-5)]
+                .map(|(mean, half)| rounded(mean, half).join(" ± "));
+        assert_eq!(
+            written,
+            ["0.10 ± 0.23", "7913261 ± 475036", "-0.050 ± 0.012", "0.00 ± 0.50", "0.000150 ± 0.000020"]
+        );
+    }
+
+    /// Also beside a narrow interval, and beside one that is only an error of rounding.
+    #[test]
+    fn a_mean_has_at_most_seven_digits() {
+        let written = [
+            (6_398_140.956_163_778, 8.3e-10),
+            (6_398_140.956_163_778, 0.0083),
+            (79_132_614.0, 475_036.2),
+            (1.692_734_4, 0.0),
+            (1.692_734_4, 2.4e-7),
+            (0.0, 0.0),
+        ]
+        .map(|(mean, half)| rounded(mean, half).join(" ± "));
+        assert_eq!(
+            written,
+            [
+                "6398141 ± 0",
+                "6398141 ± 0.0083",
+                "79132610 ± 475036",
+                "1.692734 ± 0",
+                "1.692734 ± 0.00000024",
+                "0 ± 0"
+            ]
+        );
+    }
+
+    #[test]
+    fn numbers_have_seven_digits() {
+        let written = [1_041_495.817_696_674_5, 243.677, 0.000_123_456_789, 0.0, -37.0].map(shortened);
+        assert_eq!(written, ["1041496", "243.677", "0.0001234568", "0", "-37"]);
     }
 }

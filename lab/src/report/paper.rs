@@ -8,10 +8,11 @@ use super::chart::COLORS;
 use super::export::{FileNames, PictureError};
 use super::page::{data, shell, with_code};
 use super::panels::PaperFigure;
-use super::plotly::{shortened, text};
+use super::plotly::text;
 use super::plots::figure_files;
 use crate::claims::{Cell, Outcome, Paper};
 use crate::command::quoted;
+use crate::statistics::shortened;
 
 /// Values that differ by more than this factor are shown on a logarithmic axis.
 const WIDE: f64 = 50.0;

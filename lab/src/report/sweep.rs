@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::chart::COLORS;
 use super::export::{FileNames, PictureError};
 use super::page::{data, shell};
-use super::plotly::{shortened, text};
+use super::plotly::text;
 use super::plots::figure_files;
-use crate::statistics::{Summary, quantile, rounded};
+use crate::statistics::{Summary, quantile, rounded, shortened};
 use crate::sweep::{CellSummary, Executed, Measured, Sweep, summaries, written};
 
 const SCRIPT: &str = include_str!("figures.js");
@@ -260,7 +260,7 @@ fn commands(sweep: &Sweep, cells: &[usize]) -> Vec<String> {
 fn table(sweep: &Sweep, executed: &Executed, cells: &[CellSummary]) -> Markup {
     let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), shortened);
     let interval = |summary: &Summary| match (summary.mean, summary.ci95) {
-        (Some(mean), Some(half)) if half > 0.0 => rounded(mean, half),
+        (Some(mean), Some(half)) => rounded(mean, half),
         (mean, half) => [mean, half].map(number),
     };
     // Runs without a value do not count in a mean.
