@@ -128,6 +128,15 @@ def test_the_command_shows_no_interval_of_one_run(place: Path) -> None:
     assert printed.startswith("title=\\x1b[2J: time=0.") and "±" in printed, printed
 
 
+def test_equal_values_have_no_interval(place: Path) -> None:
+    (place / "equal.toml").write_text("scenario = 'scenario.toml'\nseeds = 60\nmeasure = { goodput = 'flows.upload.goodput' }\n")
+    command = [sys.executable, "-m", "anabranch", "sweep", "equal.toml", "--out", "equal", "--no-progress"]
+    printed = subprocess.run(command, cwd=place, capture_output=True, text=True, check=True).stdout
+    result = anabranch.sweep(place / "equal.toml", out=place / "equal")
+    assert 0 < result.cells[0]["measures"]["goodput"]["ci95"] < 1e-3, "an error of rounding"
+    assert printed.endswith("±0\n") and "±" not in result._repr_html_(), printed
+
+
 def test_an_address_needs_a_client(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
     with pytest.raises(ValueError, match="`out`: memory://xx is an address; without a client of Dask a sweep writes to a directory"):

@@ -11,6 +11,7 @@ import sys
 from typing import Any
 
 import anabranch
+from anabranch._table import half_interval
 
 INTERRUPTED = 130
 """The exit status after Ctrl-C."""
@@ -175,8 +176,8 @@ def mean(summary: dict[str, Any]) -> str:
     """The mean, and half of its 95 % interval; one value has none."""
     if summary["mean"] is None:
         return "-"
-    width = "" if summary["ci95"] is None else f"±{summary['ci95']:.2g}"
-    return f"{summary['mean']:.6g}{width}"
+    width = half_interval(summary)
+    return f"{summary['mean']:.6g}" + ("" if width is None else f"±{width:.2g}")
 
 
 if __name__ == "__main__":

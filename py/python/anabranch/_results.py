@@ -160,7 +160,7 @@ class SweepResult:
         return f"SweepResult({len(self.runs)} runs of {', '.join(self.measures)}{state})"
 
     def _repr_html_(self) -> str:
-        from anabranch._table import shown
+        from anabranch._table import half_interval, shown
 
         if not self.cells:
             return self.runs._repr_html_()
@@ -168,7 +168,7 @@ class SweepResult:
         head = "".join(f"<th>{html.escape(name)}</th>" for name in [*self.keys, *headings])
 
         def mean(summary: dict[str, Any]) -> str:
-            width = summary["ci95"]
+            width = half_interval(summary)
             return shown(summary["mean"]) + (f" ± {width:.3g}" if width else "")
 
         def row(cell: dict[str, Any]) -> str:

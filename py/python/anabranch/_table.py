@@ -70,6 +70,12 @@ class Table:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
 
+def half_interval(summary: dict[str, Any]) -> float | None:
+    """Half of the 95 % interval of a mean; 0 if it is only what rounding leaves between equal values."""
+    width: float | None = summary["ci95"]
+    return 0.0 if width is not None and width <= 1e-9 * abs(summary["mean"]) else width
+
+
 def shown(value: object) -> str:
     """A value as a cell of a table shows it."""
     if value is None:
