@@ -24,14 +24,7 @@ pub(crate) fn write(results: &[RunResult], file: &Path) -> io::Result<()> {
             rows.push(row);
         }
     }
-    // Flows of different transports have different entries. All columns are written, in the order of their first
-    // appearance.
-    let mut columns: Vec<&str> = Vec::new();
-    for (name, _) in rows.iter().flatten() {
-        if !columns.contains(&name.as_str()) {
-            columns.push(name);
-        }
-    }
+    let columns = columns(&rows);
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(&columns)?;
     for row in &rows {
@@ -39,6 +32,23 @@ pub(crate) fn write(results: &[RunResult], file: &Path) -> io::Result<()> {
         writer.write_record(columns.iter().map(cell))?;
     }
     write_whole(file, writer.into_inner().map_err(csv::IntoInnerError::into_error)?)
+}
+
+/// Flows of different transports have different entries. All are columns, in the order of their first appearance, but
+/// for an entry that is null wherever it is not an object with columns of its own.
+fn columns(rows: &[Vec<(String, String)>]) -> Vec<&str> {
+    let mut columns: Vec<&str> = Vec::new();
+    for (name, _) in rows.iter().flatten() {
+        if !columns.contains(&name.as_str()) {
+            columns.push(name);
+        }
+    }
+    let is_null =
+        |column: &str| rows.iter().flatten().all(|(name, value)| name != column || value.is_empty());
+    let within =
+        |column: &str, other: &str| other.strip_prefix(column).is_some_and(|rest| rest.starts_with('.'));
+    let is_object = |column: &str| columns.iter().any(|other| within(column, other)) && is_null(column);
+    columns.iter().copied().filter(|column| !is_object(column)).collect()
 }
 
 fn flatten(prefix: &str, value: &Value, row: &mut Vec<(String, String)>) {
@@ -86,5 +96,19 @@ mod tests {
         let expected =
             [("blocked.cwnd", "0.5"), ("name", "f"), ("paths.wifi.cwnd", "3"), ("paths.wifi.srtt", "")];
         assert_eq!(row, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    }
+
+    #[test]
+    fn null_instead_of_an_object_is_no_column() {
+        let rows = [
+            json!({ "name": "tcp", "beats": null, "srtt": null }),
+            json!({ "name": "sctp", "beats": { "sent": 3, "answered": null }, "srtt": null }),
+        ]
+        .map(|flow| {
+            let mut row = Vec::new();
+            flatten("", &flow, &mut row);
+            row
+        });
+        assert_eq!(columns(&rows), ["name", "srtt", "beats.answered", "beats.sent"]);
     }
 }
