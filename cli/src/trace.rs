@@ -22,9 +22,9 @@ use crate::table::rate;
 pub(crate) struct Arguments {
     /// The trace: delivery opportunities in milliseconds (Mahimahi's format), or CSV with time, rate, delay, loss
     file: PathBuf,
-    /// The length of the windows for average rates
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "100 ms", value_parser = scenario::duration)]
-    window: Duration,
+    /// The length of the windows for average rates [default: 100 ms, or the length of a shorter trace]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = scenario::duration)]
+    window: Option<Duration>,
     /// The shortest time without delivery that counts as an outage
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "300 ms", value_parser = scenario::duration)]
     outage: Duration,
@@ -43,6 +43,9 @@ A scenario uses a trace as the rate of a link: rate = { trace = \"walk.up\" } (d
 Exit status: 0 done, 2 the input was wrong, 1 anything else.";
 
 const QUANTILES: [f64; 7] = [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0];
+
+/// The length of the windows of a trace that is longer.
+const WINDOW: Duration = Duration::from_millis(100);
 
 /// The average rates that are kept at once.
 const MOST_WINDOWS: u128 = 1_000_000;
@@ -75,20 +78,21 @@ pub(crate) fn trace(arguments: &Arguments) -> u8 {
         Err(BadTrace { line: Some(line), message }) => return refuse(format!("{file}:{line}: {message}")),
         Err(BadTrace { line: None, message }) => return refuse(format!("{file}: {message}")),
     };
-    if arguments.window.is_zero() || arguments.window > trace.period() {
+    let window = arguments.window.unwrap_or_else(|| WINDOW.min(trace.period()));
+    if window.is_zero() || window > trace.period() {
         return refuse(format!(
             "--window must be above 0 and at most {}, the length of the trace",
             written(trace.period())
         ));
     }
-    if trace.period().as_nanos().div_ceil(arguments.window.as_nanos()) > MOST_WINDOWS {
+    if trace.period().as_nanos().div_ceil(window.as_nanos()) > MOST_WINDOWS {
         return refuse(format!(
             "--window {} gives more than 1,000,000 values; the smallest window of this trace is {}",
-            written(arguments.window),
+            written(window),
             smallest_window(trace.period())
         ));
     }
-    let rates = trace.rates(arguments.window);
+    let rates = trace.rates(window);
     let mut sorted = rates.clone();
     sorted.sort_unstable_by(f64::total_cmp);
     let quantiles = QUANTILES.map(|share| (share, quantile(&sorted, share).unwrap_or_default()));
@@ -96,7 +100,7 @@ pub(crate) fn trace(arguments: &Arguments) -> u8 {
     if arguments.json {
         as_json(&trace, &rates, &quantiles, &outages)
     } else {
-        as_text(&trace, &rates, &quantiles, &outages, arguments)
+        as_text(&trace, &rates, &quantiles, &outages, [window, arguments.outage])
     }
 }
 
@@ -125,7 +129,7 @@ fn as_text(
     rates: &[f64],
     quantiles: &[(f64, f64)],
     outages: &[[Duration; 2]],
-    arguments: &Arguments,
+    [window, outage]: [Duration; 2],
 ) -> u8 {
     let contents = match trace {
         Trace::Opportunities(times) => format!("{} delivery opportunities of 1500 bytes", times.len()),
@@ -140,7 +144,7 @@ fn as_text(
     table.column_mut(1).into_iter().for_each(|column| column.set_cell_alignment(CellAlignment::Right));
     let total: Duration = outages.iter().map(|[from, until]| *until - *from).sum();
     let longest = outages.iter().map(|[from, until]| *until - *from).max().unwrap_or_default();
-    let window = arguments.window.as_secs_f64();
+    let window = window.as_secs_f64();
     let points: Vec<(f32, f32)> =
         rates.iter().enumerate().map(|(i, rate)| ((i as f64 * window) as f32, (rate / 1e6) as f32)).collect();
     let end = trace.period().as_secs_f64() as f32;
@@ -152,7 +156,7 @@ fn as_text(
     print(&format!(
         "{contents}, {:.3} s\n\n{table}\n\noutages of {} and more: {}, together {:.3} s, the longest {:.3} s\n\nrate in Mbit/s over time in seconds\n{chart}",
         trace.period().as_secs_f64(),
-        written(arguments.outage),
+        written(outage),
         outages.len(),
         total.as_secs_f64(),
         longest.as_secs_f64(),

@@ -31,6 +31,19 @@ fn windows_that_give_too_many_values_are_refused() {
 }
 
 #[test]
+fn a_trace_shorter_than_the_usual_window_has_one_window() {
+    let place = tempfile::tempdir().expect("a directory");
+    let file = place.path().join("short.up").display().to_string();
+    std::fs::write(&file, "1\n2\n3\n").expect("written");
+    let output = anabranch(&["trace", &file, "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let summary: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((&summary["rates"], &summary["mean_rate"]), (&serde_json::json!([12e6]), &12_000_000.into()));
+    assert_eq!(anabranch(&["trace", &file]).status.code(), Some(0));
+    refused(&["trace", &file, "--window", "4 ms"], "--window must be above 0 and at most 3 ms");
+}
+
+#[test]
 fn a_key_has_one_list_of_values_and_each_once() {
     let loss = example("loss");
     let run = ["run", &loss, "--vary", "link.wifi.loss=1 %,2 %"];

@@ -106,7 +106,7 @@ fn bad_as_a_whole<T>(message: &'static str) -> std::result::Result<T, BadTrace> 
 }
 
 impl Trace {
-    /// Parses the text of a trace: samples if its first line, comments apart, is a header that begins with `time`,
+    /// Parses the text of a trace: samples if its first line, comments apart, has commas or begins with `time`,
     /// otherwise opportunities.
     pub fn parse(text: &str) -> std::result::Result<Trace, BadTrace> {
         Trace::read(text)?.judge()
@@ -114,8 +114,9 @@ impl Trace {
 
     /// As `parse`, before it is known whether the trace can be used.
     fn read(text: &str) -> std::result::Result<Trace, BadTrace> {
-        let header = rows(text).next().is_some_and(|(_, line)| line.trim_start().starts_with("time"));
-        if header { samples(text) } else { opportunities(text) }
+        let columns = |line: &str| line.contains(',') || line.trim_start().starts_with("time");
+        let first = rows(text).next();
+        if first.is_some_and(|(_, line)| columns(line)) { samples(text) } else { opportunities(text) }
     }
 
     /// The same trace with another interpolation. Opportunities have none.
@@ -451,7 +452,10 @@ mod tests {
         assert_eq!(read.interpolated(Interpolation::Linear).mean_rate(), 1_250_000);
         let error = |text| Trace::parse(text).unwrap_err();
         assert_eq!(error("time,rate\n0,1\n0,1\n"), BadTrace { line: Some(3), message: "times must ascend" });
-        assert_eq!(error("time,speed\n0,1\n").line, Some(1));
+        for text in ["time,speed\n0,1\n", "rate,time\n1,0\n", "0,1\n1,1\n"] {
+            let message = "the columns are time, rate and perhaps delay, loss";
+            assert_eq!(error(text), BadTrace { line: Some(1), message });
+        }
         assert_eq!(error("time,rate\n0,-1\n").message, "`rate` is not a number of bit/s");
         assert_eq!(error("time,rate\n0,0\n1,5\n").message, "the rate is never above zero");
     }
