@@ -106,7 +106,8 @@ impl Plot {
             is_log: figure["layout"]["yaxis"]["type"] == "log",
             series: Vec::new(),
         };
-        let words = |trace: &Value| list(&trace["x"]).iter().any(Value::is_string);
+        // Boxes name their places themselves, one each.
+        let words = |trace: &Value| trace["type"] != "box" && list(&trace["x"]).iter().any(Value::is_string);
         if let Some(first) = traces.first().filter(|trace| words(trace)) {
             plot.labels = list(&first["x"]).iter().map(plain).collect();
         }
@@ -548,7 +549,7 @@ mod tests {
 
     #[test]
     fn a_distribution_keeps_every_run() {
-        let figure = json!({ "data": [{ "type": "box", "name": "A", "y": [[1.0, 3.0]] }, { "type": "box", "name": "B", "y": [[2.0]] }] });
+        let figure = json!({ "data": [{ "type": "box", "name": "A", "x": ["A"], "y": [[1.0, 3.0]] }, { "type": "box", "name": "B", "x": ["B"], "y": [[2.0]] }] });
         let plot = Plot::of("spread", &figure);
         assert_eq!(plot.labels, ["A", "B"]);
         let points: Vec<usize> = plot.series.iter().map(|series| series.points.len()).collect();
