@@ -57,7 +57,8 @@ fn harmful(point: &Point) -> impl Iterator<Item = String> {
 }
 
 /// Whether the packets of a flow follow each other so soon that none waits for SACK.Delay: those that have it
-/// acknowledged (RFC 9260 section 6.2) leave within half of RTO.Min, and the round trip may take the other half.
+/// acknowledged (RFC 9260 section 6.2) leave within half of RTO.Min, and the round trip may take the other half. A chunk
+/// that is sent again alone may still wait.
 fn is_steady(flow: &Flow, sctp: &Sctp) -> bool {
     let Traffic::Constant { rate, .. } = &flow.traffic else { return false };
     let bits = f64::from(flow.message_size.unwrap_or(sctp.config.mtu)) * 8.0;
