@@ -69,7 +69,9 @@ impl Document {
     pub fn parse(file: &str, text: &str) -> Result<Document, ScenarioError> {
         let source = Arc::new(Source { name: file.to_owned(), text: text.to_owned() });
         let parsed = DeTable::parse(text).map_err(|error| {
-            ScenarioError::new(&source, error.span().unwrap_or(0..0), "", error.message())
+            let span = error.span().unwrap_or(0..0);
+            let key = text.get(span.clone()).filter(|_| error.message() == "duplicate key");
+            ScenarioError::new(&source, span, key.unwrap_or(""), error.message())
         })?;
         let (span, table) = (parsed.span(), parsed.into_inner());
         let convert = Convert { from: &source, source: 0, offset: 0 };
