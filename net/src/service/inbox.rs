@@ -248,12 +248,17 @@ impl IncomingFile {
     }
 
     /// Gives the file its name, unless another file has it. Both are on the disk before the file counts as received.
+    /// A file that does not count does not stay.
     fn keep(mut self) -> Result<Received, String> {
         let synced = self.file.flush().and_then(|()| self.file.as_file().sync_all());
         synced.map_err(|error| no_paths(&error))?;
+        // Before the file has its name: the system may have no descriptor left.
+        let directory = File::open(&self.directory).map_err(|error| no_paths(&error))?;
         self.file.persist_noclobber(&self.path).map_err(|error| no_paths(&error.error))?;
-        let synced = File::open(&self.directory).and_then(|directory| directory.sync_all());
-        synced.map_err(|error| no_paths(&error))?;
+        if let Err(error) = directory.sync_all() {
+            let _ = fs::remove_file(&self.path);
+            return Err(no_paths(&error));
+        }
         self.room.keep(self.name);
         Ok(Received { path: self.path, size: self.size })
     }
@@ -427,6 +432,15 @@ mod tests {
         fs::remove_file(directory.path().join("before")).expect("it is there");
         again.lock().counted -= RECOUNT;
         assert!(again.open("b", 100, PEER).is_ok(), "room comes back when files are taken away");
+    }
+
+    #[test]
+    fn a_file_that_does_not_count_does_not_stay() {
+        let (directory, inbox) = inbox(100);
+        let mut place = inbox.open("a", 1, PEER).expect("there is room");
+        place.directory = directory.path().join("gone");
+        assert!(place.keep().is_err(), "its name may not be on the disk");
+        assert_eq!(fs::read_dir(directory.path()).expect("it is there").count(), 0);
     }
 
     #[test]
