@@ -178,6 +178,20 @@ fn a_run_is_kept_however_often_one_asks_about_it() {
     assert_eq!(lab.get(&format!("/runs/{}/packets?from=1", run["id"])).0, 200);
 }
 
+/// More requests than runs that are kept: those that wait or work lose nothing to those that finish.
+#[test]
+fn many_runs_at_once_do_not_disturb_each_other() {
+    let lab = Lab::start(&[]);
+    let run = json!({ "text": example("one-path") });
+    std::thread::scope(|scope| {
+        let posts: Vec<_> = (0..24).map(|_| scope.spawn(|| lab.post("/runs", &run))).collect();
+        for post in posts {
+            let (status, answer) = post.join().expect("an answer");
+            assert_eq!(status, 200, "{answer}");
+        }
+    });
+}
+
 /// The folders of publications hold files of sweeps too, which are no scenarios.
 #[test]
 fn only_scenarios_are_offered() {

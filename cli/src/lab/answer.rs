@@ -44,11 +44,12 @@ pub(super) struct Run {
 
 /// Runs the scenario; the answer has the run's number and its table of results.
 pub(super) async fn run(State(workshop): Shared, Json(run): Json<Run>) -> Result<Json<Value>, Problem> {
-    let (id, folder) = workshop.begin()?;
+    let folder = workshop.scratch()?;
     let file = file_of(&workshop, run.name.as_deref().unwrap_or_default());
-    std::fs::write(folder.join(&file), run.text)?;
+    std::fs::write(folder.path().join(&file), run.text)?;
     let arguments = ["run", &file, "--threads", "1", "--report", "report.html", "--pcap", "packets.pcapng"];
-    let printed = execute(&workshop, &folder, &arguments).await?;
+    let printed = execute(&workshop, folder.path(), &arguments).await?;
+    let id = workshop.keep(folder);
     Ok(Json(json!({ "id": id, "table": printed.output, "warnings": printed.errors })))
 }
 
@@ -122,13 +123,14 @@ pub(super) async fn reproduce(
     let known = known.is_some_and(|paper| paper.groups.iter().any(|(group, _)| *group == wanted.claim));
     let place = workshop.paper(&wanted.paper).filter(|_| known);
     let place = place.ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, "there are no such claims"))?;
-    let (id, folder) = workshop.begin()?;
+    let folder = workshop.scratch()?;
     let (place, claim) = (place.display().to_string(), format!("--claim={}", wanted.claim));
     let arguments = ["reproduce", &place, &claim, "--threads", "1", "--report", "report.html"];
-    let printed = in_turn(&workshop, &folder, &arguments).await?;
+    let printed = in_turn(&workshop, folder.path(), &arguments).await?;
     // Exit status 1 means that a claim came out otherwise than expected; the page shows which.
     match printed.status {
-        Some(0 | 1) if folder.join("report.html").is_file() => {
+        Some(0 | 1) if folder.path().join("report.html").is_file() => {
+            let id = workshop.keep(folder);
             Ok(Json(json!({ "id": id, "table": printed.output, "warnings": printed.errors })))
         }
         _ => Err(Problem::of(printed)),

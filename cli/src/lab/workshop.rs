@@ -61,7 +61,7 @@ pub(super) struct PaperSummary {
 
 #[derive(Default)]
 struct Runs {
-    begun: u64,
+    finished: u64,
     folders: VecDeque<(u64, TempDir)>,
 }
 
@@ -90,25 +90,24 @@ impl Workshop {
         Ok(Workshop { scenarios, papers, limits, turns, runs, place, shelf })
     }
 
-    /// A folder for a run that is not kept: it is deleted with this value.
+    /// A folder for a run: it is deleted with this value unless it is kept.
     pub(super) fn scratch(&self) -> std::io::Result<TempDir> {
         let folder = tempfile::Builder::new().prefix("run-").tempdir_in(self.place.path())?;
         share(&self.place.path().join("traces"), &folder.path().join("traces"))?;
         Ok(folder)
     }
 
-    /// An empty folder for a run. The folder of the oldest run is deleted once there are too many.
-    pub(super) fn begin(&self) -> std::io::Result<(u64, PathBuf)> {
-        let folder = self.scratch()?;
-        let path = folder.path().to_owned();
+    /// Keeps the folder of a finished run, and gives the run its number. The folder of the oldest run is deleted once
+    /// there are too many. Runs that wait or work are not among them: none is disturbed.
+    pub(super) fn keep(&self, folder: TempDir) -> u64 {
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        runs.begun += 1;
-        let id = runs.begun;
+        runs.finished += 1;
+        let id = runs.finished;
         runs.folders.push_back((id, folder));
         if runs.folders.len() > KEPT {
             runs.folders.pop_front();
         }
-        Ok((id, path))
+        id
     }
 
     /// The folder of a run, while it is kept.
