@@ -1,6 +1,7 @@
 //! The directory for received files: allowed names, room, and when a file counts as received.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::net::IpAddr;
@@ -314,7 +315,14 @@ fn no_paths(error: &io::Error) -> String {
         io::ErrorKind::StorageFull => "the disk is full".to_owned(),
         io::ErrorKind::QuotaExceeded => "the quota of the disk is used up".to_owned(),
         io::ErrorKind::AlreadyExists => "there is a file of this name".to_owned(),
-        kind => format!("the file cannot be written: {kind}"),
+        kind => {
+            // The text of an error that `tempfile` made has a path; its source has none.
+            let within = error.source().and_then(|within| within.downcast_ref::<io::Error>());
+            let number = error.raw_os_error().or(within.and_then(io::Error::raw_os_error));
+            let why =
+                number.map_or(kind.to_string(), |number| io::Error::from_raw_os_error(number).to_string());
+            format!("the file cannot be written: {why}")
+        }
     }
 }
 
@@ -448,6 +456,13 @@ mod tests {
         let (directory, inbox) = inbox(100);
         fs::remove_dir(directory.path()).expect("it is empty");
         let why = inbox.open("a", 1, PEER).err().expect("there is no directory");
-        assert!(!why.contains('/'), "{why}");
+        assert_eq!(why, "the file cannot be written: No such file or directory (os error 2)");
+        // An error for which Rust has no kind, as it is and with a path.
+        let few = || io::Error::from_raw_os_error(24);
+        let within = tempfile::Builder::new().make(|_| Err::<(), _>(few())).expect_err("it has none");
+        for error in [few(), within] {
+            let why = "the file cannot be written: Too many open files (os error 24)";
+            assert_eq!(no_paths(&error), why);
+        }
     }
 }
