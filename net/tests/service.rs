@@ -119,6 +119,28 @@ async fn the_data_does_not_wait_for_the_answer_to_the_announcement() {
     assert_eq!(sent.expect("the verdict is good").size, 4);
 }
 
+/// The listener gets no byte beyond the announced ones, so it has nothing to complain about.
+#[tokio::test]
+async fn a_file_that_grows_while_it_is_sent_is_not_blamed_on_a_peer() {
+    const SIZE: usize = 8_000_000;
+    let (from, to, inbox) = places(SIZE as u64);
+    let file = from.path().join("log");
+    fs::write(&file, vec![1; SIZE]).expect("a file");
+    let grow = |given, _| {
+        if given <= 1 << 16 {
+            let longer = fs::File::options().append(true).open(&file);
+            std::io::Write::write_all(&mut longer.expect("it is there"), b"more").expect("there is room");
+        }
+    };
+    let service = Service::new(Some(inbox)).await;
+    let sent = send_file(&service.association, &file, &grow).await;
+    let why = sent.expect_err("it is another file now").to_string();
+    assert_eq!(why, "the file had 8000000 bytes, and it grew while it was sent");
+    let served = service.end().await.expect("the client did nothing wrong");
+    assert!(matches!(&served, Served::NoFile { arrived: 8_000_000, .. }), "{served:?}");
+    assert!(names(to.path()).is_empty());
+}
+
 #[tokio::test]
 async fn what_is_there_stays_and_what_is_too_large_does_not_come() {
     let (from, to, inbox) = places(10);

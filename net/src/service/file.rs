@@ -35,9 +35,15 @@ pub enum SendError {
     /// The path names no file.
     #[error("the path has no file name")]
     NoName,
-    /// The file has become longer or shorter while it was sent.
+    /// The file has become longer while it was sent.
+    #[error("the file had {before} bytes, and it grew while it was sent")]
+    Grew {
+        /// Bytes when it was opened.
+        before: u64,
+    },
+    /// The file has become shorter while it was sent.
     #[error("the file had {before} bytes and has {after} now")]
-    Changed {
+    Shrank {
         /// Bytes when it was opened.
         before: u64,
         /// Bytes that could be read.
@@ -114,9 +120,12 @@ async fn give(
         patiently(association, send_data(association, 0, piece)).await?;
         progress(given, size);
     }
-    let sha256 = reading.await.map_err(io::Error::other)??;
+    let (sha256, grew) = reading.await.map_err(io::Error::other)??;
+    if grew {
+        return Err(SendError::Grew { before: size });
+    }
     if given != size {
-        return Err(SendError::Changed { before: size, after: given });
+        return Err(SendError::Shrank { before: size, after: given });
     }
     say(association, &Control::End { sha256: sha256.clone() }).await?;
     Ok(sha256)
@@ -130,19 +139,21 @@ fn judge(said: Control, name: String, size: u64, sha256: String) -> Result<SentF
     }
 }
 
-/// Reads a file of `size` bytes piece by piece, and one byte more to detect growth. Returns its hash.
-fn read(file: File, size: u64, pieces: &mpsc::Sender<Bytes>) -> io::Result<String> {
-    let mut file = file.take(size.saturating_add(1));
+/// Reads `size` bytes of a file piece by piece. Returns their hash, and whether the file has more: it grew.
+fn read(mut file: File, size: u64, pieces: &mpsc::Sender<Bytes>) -> io::Result<(String, bool)> {
     let mut hash = Sha256::new();
+    let mut left = size;
     loop {
         let mut piece = Vec::with_capacity(PIECE);
-        Read::by_ref(&mut file).take(PIECE as u64).read_to_end(&mut piece)?;
+        let read = Read::by_ref(&mut file).take(left.min(PIECE as u64)).read_to_end(&mut piece)?;
+        left -= read as u64;
         // If the association is lost, nobody receives the pieces any more.
         if piece.is_empty() || {
             hash.update(&piece);
             pieces.blocking_send(piece.into()).is_err()
         } {
-            return Ok(hex(&hash.finalize()));
+            let more = left == 0 && file.read(&mut [0])? > 0;
+            return Ok((hex(&hash.finalize()), more));
         }
     }
 }
