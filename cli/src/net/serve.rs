@@ -263,9 +263,9 @@ fn told(served: &Result<Served, Failure>) -> (String, Value) {
             (format!("received {path}, {bytes} bytes"), json!({ "received": path, "bytes": bytes }))
         }
         Ok(Served::NoFile { name, arrived, size, why }) => {
-            let (shown, because) = (printable(name), printable(why));
+            // Debug text is in quotation marks and escapes what cannot be printed.
             (
-                format!("not received {shown:?}, {arrived} of {size} bytes had arrived: {because}"),
+                format!("not received {name:?}, {arrived} of {size} bytes had arrived: {}", printable(why)),
                 json!({ "not_received": name, "arrived": arrived, "bytes": size, "why": why }),
             )
         }

@@ -226,7 +226,19 @@ fn said(heard: Option<Inbound>) -> Result<Control, Failure> {
 }
 
 fn unexpected(said: &Control) -> Failure {
-    Failure::Confused(format!("{said:?}"))
+    let what = match said {
+        Control::SendFile { .. } => "the announcement of a file",
+        Control::Measure(_) => "the plan of a measurement",
+        Control::Go {} => "the permission to send",
+        Control::Refused { .. } => "a refusal",
+        Control::End { .. } => "the end of a file",
+        Control::Verdict { failed: Some(why), .. } => &format!("the verdict on a file ({why})"),
+        Control::Verdict { failed: None, .. } => "the verdict on a file",
+        Control::Sent { .. } => "the end of a measurement's data",
+        Control::Measured(_) => "the result of a measurement",
+        Control::Clock { .. } => "the time of a clock",
+    };
+    Failure::Confused(format!("{what} at the wrong time"))
 }
 
 async fn send_data(association: &Association, stream: u16, payload: Bytes) -> Result<(), Failure> {
@@ -281,6 +293,13 @@ mod tests {
             measured
         };
         tokio::join!(client, serve(&theirs, None))
+    }
+
+    #[test]
+    fn a_message_at_the_wrong_time_is_named_in_words() {
+        let verdict = Control::Verdict { received: 1, failed: None };
+        let told = "the other end violates the protocol: the verdict on a file at the wrong time";
+        assert_eq!(unexpected(&verdict).to_string(), told);
     }
 
     /// While one end sends, the other has nothing to say, and messages of a low rate come seldom. That is no silence.
