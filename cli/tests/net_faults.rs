@@ -402,3 +402,47 @@ fn a_measurement_has_the_streams_that_it_asks_for() {
     let message = "100 streams were asked for, and the two ends have agreed on 9";
     assert!(stderr(&output).contains(message), "{}", stderr(&output));
 }
+
+/// Without an association there is an object too, and it says why: nobody listens, or a signal came while nobody
+/// answered. In text the signal is told as well.
+#[test]
+fn the_result_is_printed_without_an_association_too() {
+    let place = tempfile::tempdir().expect("a directory");
+    let file = place.path().join("file").display().to_string();
+    fs::write(&file, "content").expect("a file");
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let nobody = std::net::UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+    let nobody = nobody.expect("a port that is free again").port();
+    let silent_port = silent.local_addr().expect("it has one").port();
+    for client in [&["send", &file][..], &["perf"]] {
+        for (port, json, status, why) in [
+            (nobody, true, 1, "nothing listens there"),
+            (silent_port, true, 130, "interrupted"),
+            (silent_port, false, 130, "interrupted"),
+        ] {
+            let mut process = command(client);
+            process.args(["--to", "127.0.0.1", "--udp", &port.to_string()]).args(json.then_some("--json"));
+            let process = process.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+            if status == 130 {
+                sleep(Duration::from_millis(700));
+                signal(&process, "-INT");
+            }
+            let output = ends_within(process, 10);
+            assert_eq!(output.status.code(), Some(status), "{client:?}: {}", stderr(&output));
+            if !json {
+                let said =
+                    if client[0] == "send" { "0 of 7 bytes had arrived" } else { "nothing was measured" };
+                assert!(
+                    stderr(&output).contains(why) && stderr(&output).contains(said),
+                    "{}",
+                    stderr(&output)
+                );
+                continue;
+            }
+            let told: Value = serde_json::from_slice(&output.stdout).expect("one object");
+            let problem = told["problem"].as_str().expect("it has a reason");
+            assert!(problem.contains(why) && told["complete"] == false, "{told}");
+            assert!(told["traffic"]["packets_sent"].as_u64() > Some(0), "{told}");
+        }
+    }
+}

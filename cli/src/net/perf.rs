@@ -12,9 +12,10 @@ use tokio::task::JoinSet;
 use super::live::Live;
 use super::perf_report::{Run, report};
 use super::record::{Carried, Changes, Intervals, trace};
-use super::setup::{Client, waiting};
+use super::setup::{Client, NoAssociation, waiting};
 use super::traced::{Recorded, Traces};
 use super::{leave, read_away};
+use crate::FAILED;
 use crate::output::{fail, note, print, refuse};
 use crate::place::{Places, write_whole};
 use crate::runtime::{Interrupts, in_runtime};
@@ -127,6 +128,7 @@ impl Arguments {
     }
 }
 
+/// The associations; the exit status, if one of them does not come up.
 async fn connect(
     arguments: &Arguments,
     recorded: &Option<Recorded>,
@@ -138,7 +140,8 @@ async fn connect(
             Ok((endpoint, association)) => {
                 streams.push(Arc::new(Stream { endpoint, association, tally: PerfProgress::default() }));
             }
-            Err(status) => {
+            Err(none) => {
+                let status = unmeasured(arguments, &streams, none);
                 // The listener would keep those that are up for minutes.
                 end_all(&streams, interrupts).await;
                 return Err(status);
@@ -146,6 +149,21 @@ async fn connect(
         }
     }
     Ok(streams)
+}
+
+/// Reports a measurement that did not begin; the exit status.
+fn unmeasured(arguments: &Arguments, streams: &[Arc<Stream>], none: NoAssociation) -> u8 {
+    let NoAssociation { status, problem: Some(problem), traffic } = none else { return none.status };
+    match status {
+        FAILED => drop(fail(&problem)),
+        _ => note(format!("{problem}: nothing was measured")),
+    }
+    if arguments.client.json {
+        let traffic = streams.first().map_or(traffic, |first| first.endpoint.traffic());
+        let (intervals, changes) = (Vec::new(), Vec::new());
+        report(arguments, &Run { streams, intervals, changes, problem: Some(problem), traffic });
+    }
+    status
 }
 
 /// Ends all associations at once: gracefully until the next signal, then by an abort. Waits until the last packets have
@@ -181,13 +199,13 @@ async fn run(arguments: &Arguments, streams: &[Arc<Stream>], interrupts: &mut In
         }
     };
     let ended = tokio::select! {
-        measured = measure_all(streams, plan) => measured.map_err(fail),
+        measured = measure_all(streams, plan) => measured.map_err(|error| (fail(&error), error.to_string())),
         never = intervals.watch(|| carried(streams), told) => match never {},
         never = changes.watch(&streams[0].association) => match never {},
         never = live.watch(&streams[0].association) => match never {},
         signal = interrupts.next() => {
             note("interrupted");
-            Err(signal)
+            Err((signal, "interrupted".to_owned()))
         }
     };
     live.finish();
@@ -201,7 +219,9 @@ async fn run(arguments: &Arguments, streams: &[Arc<Stream>], interrupts: &mut In
     let first = streams.iter().filter_map(|stream| stream.tally.begun()[way]).min();
     let sent_since = first.map(|first| first.duration_since(begun).as_secs_f64());
     let trace = sent_since.map(|since| trace(&intervals.list, arguments.reverse, since, arguments.seconds));
-    let run = Run { streams, intervals: intervals.list, changes: changes.list, complete: ended.is_ok() };
+    let problem = ended.as_ref().err().map(|(_, problem)| problem.clone());
+    let traffic = streams[0].endpoint.traffic();
+    let run = Run { streams, intervals: intervals.list, changes: changes.list, problem, traffic };
     let printed = report(arguments, &run);
     end_all(streams, interrupts).await;
     if let (Some(file), Some(trace)) = (&arguments.record, trace)
@@ -211,7 +231,7 @@ async fn run(arguments: &Arguments, streams: &[Arc<Stream>], interrupts: &mut In
     }
     match ended {
         Ok(()) => printed,
-        Err(status) => status,
+        Err((status, _)) => status,
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use anabranch_net::Traffic;
 use anabranch_net::service::{Delays, Direction, Quantiles, Stage};
 use serde_json::{Map, Value, json};
 
@@ -12,13 +13,15 @@ use super::paths;
 use super::perf::{Arguments, Stream};
 use crate::output::{print, print_json};
 
-/// A completed measurement.
+/// A measurement that has ended.
 pub(super) struct Run<'a> {
     pub(super) streams: &'a [Arc<Stream>],
     pub(super) intervals: Vec<Value>,
     pub(super) changes: Vec<Value>,
-    /// Whether the measurement ran to its end.
-    pub(super) complete: bool,
+    /// Why it did not run to its end.
+    pub(super) problem: Option<String>,
+    /// The traffic of the first association, or of the attempt to set it up.
+    pub(super) traffic: Traffic,
 }
 
 /// One direction, as far as it was measured.
@@ -87,7 +90,8 @@ const WAYS: [&str; 2] = ["there", "back"];
 pub(super) const ARROWS: [&str; 2] = ["client→server", "server→client"];
 
 fn as_json(arguments: &Arguments, run: &Run, each: &[[Option<Part>; 2]], total: &[Option<Part>; 2]) -> Value {
-    let (first, mut result) = (&run.streams[0], Map::new());
+    let mut result = Map::new();
+    let paths = run.streams.first().map(|first| first.association.paths()).unwrap_or_default();
     for (way, part) in WAYS.into_iter().zip(total) {
         result.insert(way.to_owned(), part.as_ref().map_or(Value::Null, direction));
         result.insert(format!("{way}_by_path"), part.as_ref().map_or(Value::Null, by_path));
@@ -99,15 +103,16 @@ fn as_json(arguments: &Arguments, run: &Run, each: &[[Option<Part>; 2]], total: 
     };
     let rest = json!({
         "associations": each.iter().map(ways).collect::<Vec<_>>(),
-        "complete": run.complete,
+        "complete": run.problem.is_none(),
+        "problem": run.problem,
         "events": run.changes,
         "intervals": run.intervals,
         "message_size": arguments.message_size,
         "offered_rate": arguments.rate,
         "parallel": arguments.parallel,
         "streams": arguments.streams,
-        "paths": paths::json(&first.association.paths()),
-        "traffic": paths::traffic(&first.endpoint.traffic()),
+        "paths": paths::json(&paths),
+        "traffic": paths::traffic(&run.traffic),
     });
     if let Value::Object(rest) = rest {
         result.extend(rest);
@@ -160,7 +165,7 @@ fn as_text(run: &Run, each: &[[Option<Part>; 2]], total: &[Option<Part>; 2]) -> 
         lines.extend(part.as_ref().map(|part| whole(way, part)));
     }
     let first = &run.streams[0];
-    lines.push(format!("{:.1} packets per send call (GSO)", first.endpoint.traffic().segments_a_send()));
+    lines.push(format!("{:.1} packets per send call (GSO)", run.traffic.segments_a_send()));
     lines.push(paths::table(&first.association.paths()));
     lines.join("\n")
 }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use anabranch_net::local_addresses_towards;
 use tokio::sync::oneshot;
 
-use crate::output::{fail, refuse, warn};
+use crate::output::{refuse, warn};
 
 /// A value of `--to`: an address or a name, with or without a UDP port.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -68,7 +68,7 @@ fn of_a_host(ip: IpAddr) -> Result<IpAddr, String> {
 
 /// The addresses of these places, each once: all addresses of a name that this host has routes to. Ports that were
 /// not given are `udp`. The error is the exit status.
-pub(super) async fn resolve(places: &[PeerAddress], udp: u16) -> Result<Vec<SocketAddr>, u8> {
+pub(super) async fn resolve(places: &[PeerAddress], udp: u16) -> Result<Vec<SocketAddr>, String> {
     let mut found = Vec::new();
     for PeerAddress { host, port } in places {
         let port = port.unwrap_or(udp);
@@ -85,20 +85,20 @@ pub(super) async fn resolve(places: &[PeerAddress], udp: u16) -> Result<Vec<Sock
     Ok(found)
 }
 
-async fn look_up(name: &str, port: u16) -> Result<Vec<SocketAddr>, u8> {
+async fn look_up(name: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
     let (tell, told) = oneshot::channel();
     let place = (name.to_owned(), port);
     // Not a thread of the runtime, which would wait for its end: name servers that do not answer take long.
     std::thread::spawn(move || tell.send(place.to_socket_addrs().map(Vec::from_iter)));
     let found = told.await.unwrap_or_else(|error| Err(std::io::Error::other(error)));
-    let mut found = found.map_err(|error| fail(format!("--to {name}: this name has no address: {error}")))?;
+    let mut found = found.map_err(|error| format!("--to {name}: this name has no address: {error}"))?;
     // A listener uses 127.0.0.1 by default.
     found.sort_by_key(|address| address.ip().is_loopback() && address.is_ipv6());
     let routed: Vec<SocketAddr> =
         found.iter().filter(|to| local_addresses_towards(&[to.ip()]).is_ok()).copied().collect();
     match (found.first(), routed.is_empty()) {
-        (None, _) => Err(fail(format!("--to {name}: this name has no address"))),
-        (Some(first), true) => Err(fail(format!("--to {name}: no way leads to {}", first.ip()))),
+        (None, _) => Err(format!("--to {name}: this name has no address")),
+        (Some(first), true) => Err(format!("--to {name}: no way leads to {}", first.ip())),
         _ => Ok(routed),
     }
 }

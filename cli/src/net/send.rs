@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anabranch_net::service::{Failure, SendError, SentFile, announcement, send_file};
-use anabranch_net::{Association, Endpoint};
+use anabranch_net::{Association, Endpoint, PathReport, Traffic};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use super::live::Live;
 use super::record::{Carried, Changes, Intervals};
-use super::setup::{Client, waiting};
+use super::setup::{Client, NoAssociation, waiting};
 use super::traced::{Recorded, Traces};
 use super::watched::Watched;
 use super::{end, leave, paths};
@@ -88,11 +88,12 @@ pub(crate) fn send(arguments: &Arguments) -> u8 {
     };
     let tape = recorded.as_ref().map(Recorded::tape);
     in_runtime(async |interrupts: &mut Interrupts| {
+        let begun = Instant::now();
         let status = match arguments.client.connect(tape, interrupts).await {
             Ok((endpoint, association)) => {
                 transfer(arguments, size, &endpoint, &association, interrupts).await
             }
-            Err(status) => status,
+            Err(none) => unsent(arguments, size, begun.elapsed().as_secs_f64(), none),
         };
         Recorded::end(recorded, &arguments.traces, interrupts, status).await
     })
@@ -158,9 +159,23 @@ async fn transfer(
         _ => end(association, interrupts).await,
     }
     let told = TransferRecord { seconds, size, intervals: intervals.list, changes: changes.list };
-    let status = report(arguments, &outcome, &told, endpoint, association);
+    let status = report(arguments, &told, &End::of(arguments, outcome, size, endpoint, association));
     leave(endpoint).await;
     status
+}
+
+/// Reports a transfer for which there was no association; the exit status.
+fn unsent(arguments: &Arguments, size: u64, seconds: f64, none: NoAssociation) -> u8 {
+    let NoAssociation { status, problem: Some(problem), traffic } = none else { return none.status };
+    if status == FAILED {
+        fail(&problem);
+        if !arguments.client.json {
+            return status;
+        }
+    }
+    let told = TransferRecord { seconds, size, intervals: Vec::new(), changes: Vec::new() };
+    let end = End { status, problem: Some(problem), arrived: 0, sha256: None, paths: Vec::new(), traffic };
+    report(arguments, &told, &end)
 }
 
 /// How a transfer is shown while it goes on.
@@ -208,59 +223,75 @@ struct TransferRecord {
     changes: Vec<Value>,
 }
 
-fn report(
-    arguments: &Arguments,
-    outcome: &Outcome,
-    told: &TransferRecord,
-    endpoint: &Endpoint,
-    association: &Association,
-) -> u8 {
+/// How a transfer ended.
+struct End {
+    status: u8,
+    problem: Option<String>,
+    /// Bytes of the file that the other end has acknowledged.
+    arrived: u64,
+    sha256: Option<String>,
+    paths: Vec<PathReport>,
+    traffic: Traffic,
+}
+
+impl End {
+    fn of(
+        arguments: &Arguments,
+        outcome: Outcome,
+        size: u64,
+        endpoint: &Endpoint,
+        association: &Association,
+    ) -> End {
+        let arrived = match &outcome {
+            Outcome::Sent(_) => size,
+            Outcome::Failed(SendError::Verdict { received, .. }) => *received,
+            Outcome::Failed(SendError::Failure(Failure::Refused(_))) => 0,
+            // The bytes acknowledged include the announcement of the file.
+            _ => association
+                .statistics()
+                .acknowledged
+                .saturating_sub(announcement(&arguments.file, size))
+                .min(size),
+        };
+        let (status, problem, sha256) = match outcome {
+            Outcome::Sent(file) => (DONE, None, Some(file.sha256)),
+            Outcome::Failed(error) => (FAILED, Some(error.to_string()), None),
+            Outcome::Interrupted(signal) => (signal, Some("interrupted".to_owned()), None),
+        };
+        let (paths, traffic) = (association.paths(), endpoint.traffic());
+        End { status, problem, arrived, sha256, paths, traffic }
+    }
+}
+
+fn report(arguments: &Arguments, told: &TransferRecord, end: &End) -> u8 {
     let TransferRecord { seconds, size, .. } = *told;
-    let arrived = match outcome {
-        Outcome::Sent(_) => size,
-        Outcome::Failed(SendError::Verdict { received, .. }) => *received,
-        Outcome::Failed(SendError::Failure(Failure::Refused(_))) => 0,
-        // The bytes acknowledged include the announcement of the file.
-        _ => association
-            .statistics()
-            .acknowledged
-            .saturating_sub(announcement(&arguments.file, size))
-            .min(size),
-    };
-    let (status, problem) = match outcome {
-        Outcome::Sent(_) => (DONE, None),
-        Outcome::Failed(error) => (FAILED, Some(error.to_string())),
-        Outcome::Interrupted(signal) => (*signal, Some("interrupted".to_owned())),
-    };
+    let End { status, arrived, .. } = *end;
     let file = arguments.file.display();
     let rate = arrived as f64 * 8.0 / seconds.max(f64::MIN_POSITIVE);
-    let reports = association.paths();
     if arguments.client.json {
-        let sent = match outcome {
-            Outcome::Sent(file) => Some(&file.sha256),
-            _ => None,
-        };
         let printed = print_json(&json!({
             "file": file.to_string(),
             "bytes": size,
             "arrived": arrived,
-            "complete": problem.is_none(),
-            "problem": problem,
+            "complete": end.problem.is_none(),
+            "problem": end.problem,
             "seconds": seconds,
             "rate": rate,
-            "sha256": sent,
+            "sha256": end.sha256,
             "intervals": told.intervals,
             "events": told.changes,
-            "paths": paths::json(&reports),
-            "traffic": paths::traffic(&endpoint.traffic()),
+            "paths": paths::json(&end.paths),
+            "traffic": paths::traffic(&end.traffic),
         }));
         return if status == DONE { printed } else { status };
     }
-    let table = paths::table(&reports);
-    match problem {
+    let table = paths::table(&end.paths);
+    match &end.problem {
         None => print(&format!("{file}: {size} bytes in {seconds:.3} s, {:.2} Mbit/s\n{table}", rate / 1e6)),
         Some(problem) => {
-            print(&table);
+            if !end.paths.is_empty() {
+                print(&table);
+            }
             fail(format!(
                 "{file}: {problem}; {arrived} of {size} bytes had arrived, the other end keeps none"
             ));

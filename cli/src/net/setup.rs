@@ -5,7 +5,9 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use anabranch_net::{Association, BindError, ConnectError, Endpoint, LostReason, Options, addresses};
+use anabranch_net::{
+    Association, BindError, ConnectError, Endpoint, LostReason, Options, Traffic, addresses,
+};
 use anabranch_proto::Config;
 use anabranch_proto::wire::Cause;
 use anabranch_sim::scenario::duration;
@@ -17,6 +19,7 @@ use super::{Transport, leave};
 use crate::address::ip_address;
 use crate::output::{fail, note, refuse, warn};
 use crate::runtime::Interrupts;
+use crate::{FAILED, WRONG_INPUT};
 
 /// The peer of a client, and how to reach it.
 #[derive(clap::Args)]
@@ -60,26 +63,51 @@ const GLANCE: Duration = Duration::from_millis(200);
 /// After this many unanswered packets, a message says that nobody answers.
 const MANY: u64 = 3;
 
+/// Why there is no association.
+pub(super) struct NoAssociation {
+    pub(super) status: u8,
+    /// The reason. `None` if the input was wrong, and the user has been told.
+    pub(super) problem: Option<String>,
+    pub(super) traffic: Traffic,
+}
+
+impl NoAssociation {
+    fn failed(why: String) -> NoAssociation {
+        NoAssociation { problem: Some(why), ..FAILED.into() }
+    }
+
+    fn interrupted(signal: u8) -> NoAssociation {
+        NoAssociation { problem: Some("interrupted".to_owned()), ..signal.into() }
+    }
+}
+
+impl From<u8> for NoAssociation {
+    fn from(status: u8) -> NoAssociation {
+        NoAssociation { status, problem: None, traffic: Traffic::default() }
+    }
+}
+
 impl Client {
-    /// An association with the listener, or the exit status of a failure. The core's calls go to the recording.
+    /// An association with the listener. The core's calls go to the recording.
     pub(super) async fn connect(
         &self,
         recording: Option<Recording>,
         interrupts: &mut Interrupts,
-    ) -> Result<(Endpoint, Association), u8> {
+    ) -> Result<(Endpoint, Association), NoAssociation> {
         if self.transport.raw {
             without_ports(&self.to)?;
         }
         if self.transport.udp == 0 {
-            return Err(refuse("--udp 0: name the UDP port of the listener, 1 to 65535"));
+            return Err(refuse("--udp 0: name the UDP port of the listener, 1 to 65535").into());
         }
         let to = tokio::select! {
-            found = resolve(&self.to, if self.transport.raw { 0 } else { self.transport.udp }) => found?,
+            found = resolve(&self.to, if self.transport.raw { 0 } else { self.transport.udp }) => found.map_err(NoAssociation::failed)?,
             () = sleep(self.timeout) => {
                 let seconds = self.timeout.as_secs_f64();
-                return Err(fail(format!("--to: no answer from the name servers within {seconds} s (--timeout)")));
+                let why = format!("--to: no answer from the name servers within {seconds} s (--timeout)");
+                return Err(NoAssociation::failed(why));
             }
-            signal = interrupts.next() => return Err(signal),
+            signal = interrupts.next() => return Err(NoAssociation::interrupted(signal)),
         };
         let to = if self.from.is_empty() { routed(to) } else { to };
         let options = self.options(&to)?;
@@ -88,14 +116,17 @@ impl Client {
             None => Endpoint::bind(options),
             Some(recording) => Endpoint::record(options, Box::new(recording)),
         };
-        let endpoint = endpoint.map_err(|error| refuse_bind("--from", &self.transport, &error))?;
+        let endpoint = endpoint.map_err(|error| match bind_problem("--from", &self.transport, &error) {
+            (FAILED, why) => NoAssociation::failed(why),
+            (_, why) => refuse(why).into(),
+        })?;
         let outcome = tokio::select! {
             connected = endpoint.connect(&to, self.transport.port) => connected.map_err(|error| {
-                fail(format!("no association with {}: {}", list(&to), self.why(&error)))
+                NoAssociation::failed(format!("no association with {}: {}", list(&to), self.why(&error)))
             }),
             never = self.watch(&endpoint, &to) => match never {},
-            () = sleep(self.timeout) => Err(fail(self.too_late(&endpoint, &to))),
-            signal = interrupts.next() => Err(signal),
+            () = sleep(self.timeout) => Err(NoAssociation::failed(self.too_late(&endpoint, &to))),
+            signal = interrupts.next() => Err(NoAssociation::interrupted(signal)),
         };
         match outcome {
             Ok(association) => {
@@ -104,18 +135,18 @@ impl Client {
                 }
                 Ok((endpoint, association))
             }
-            Err(status) => {
+            Err(none) => {
                 leave(&endpoint).await;
-                Err(status)
+                Err(NoAssociation { traffic: endpoint.traffic(), ..none })
             }
         }
     }
 
-    fn options(&self, to: &[SocketAddr]) -> Result<Options, u8> {
+    fn options(&self, to: &[SocketAddr]) -> Result<Options, NoAssociation> {
         let config = Config { port: 0, ..self.transport.config()? };
         let to: Vec<IpAddr> = to.iter().map(SocketAddr::ip).collect();
         let options = Options::towards(&to).or_else(|error| match self.from.is_empty() {
-            true => Err(fail(error)),
+            true => Err(NoAssociation::failed(error.to_string())),
             // The given addresses may tell a route.
             false => Ok(Options { listen: false, ..Options::default() }),
         })?;
@@ -203,21 +234,32 @@ fn list(to: &[SocketAddr]) -> String {
 
 /// Reports why a socket cannot be opened; returns the exit status.
 pub(super) fn refuse_bind(option: &str, transport: &Transport, error: &BindError) -> u8 {
-    let BindError::Socket { address, error } = error else { return fail(error) };
+    match bind_problem(option, transport, error) {
+        (FAILED, why) => fail(why),
+        (_, why) => refuse(why),
+    }
+}
+
+/// The exit status for a socket that cannot be opened, and the reason.
+fn bind_problem(option: &str, transport: &Transport, error: &BindError) -> (u8, String) {
+    let BindError::Socket { address, error } = error else { return (FAILED, error.to_string()) };
     let (ip, udp) = (address.ip(), address.port());
-    match error.kind() {
-        ErrorKind::AddrNotAvailable if addresses(ip).is_ok_and(|own| own.contains(&ip)) => fail(format!(
+    let why = match error.kind() {
+        ErrorKind::AddrNotAvailable if addresses(ip).is_ok_and(|own| own.contains(&ip)) => format!(
             "{option} {ip}: the system does not let this address be used now; `ip address` shows it as tentative, or as dadfailed if \
              another host has it"
-        )),
-        ErrorKind::AddrNotAvailable => refuse(format!("{option} {ip}: no interface of this host has it")),
-        ErrorKind::AddrInUse => fail(format!(
-            "--udp {udp}: another program has this port at {ip}; end it, or choose another port"
-        )),
-        ErrorKind::PermissionDenied if transport.raw => fail(format!(
+        ),
+        ErrorKind::AddrNotAvailable => {
+            return (WRONG_INPUT, format!("{option} {ip}: no interface of this host has it"));
+        }
+        ErrorKind::AddrInUse => {
+            format!("--udp {udp}: another program has this port at {ip}; end it, or choose another port")
+        }
+        ErrorKind::PermissionDenied if transport.raw => format!(
             "--raw: {error}; only root and programs with the capability CAP_NET_RAW may open raw sockets"
-        )),
-        ErrorKind::PermissionDenied => fail(format!("--udp {udp}: {error}; choose a port from 1024 on")),
-        _ => fail(format!("{option} {ip}: {error}")),
-    }
+        ),
+        ErrorKind::PermissionDenied => format!("--udp {udp}: {error}; choose a port from 1024 on"),
+        _ => format!("{option} {ip}: {error}"),
+    };
+    (FAILED, why)
 }
