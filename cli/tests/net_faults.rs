@@ -78,6 +78,27 @@ fn a_second_signal_ends_all_associations() {
     signal(&listener.process, "-CONT");
 }
 
+/// One signal is enough: what waits to be sent to a listener that does not answer delays the end for five seconds.
+#[test]
+fn one_signal_ends_a_transfer_soon() {
+    let place = tempfile::tempdir().expect("a directory");
+    let file = place.path().join("endless");
+    fs::File::create(&file).and_then(|file| file.set_len(8_000_000_000)).expect("a sparse file");
+    let listener = Listener::into(&place.path().join("inbox"), &["--max-size", "100 GB"]);
+    let (file, piped) = (file.display().to_string(), Stdio::piped);
+    let clients = [&["send", &file][..], &["perf", "--seconds", "60"]].map(|arguments| {
+        let client = listener.client(arguments[0], &arguments[1..]);
+        { client }.stdout(piped()).stderr(piped()).spawn().expect("it runs")
+    });
+    sleep(Duration::from_millis(500));
+    signal(&listener.process, "-STOP");
+    clients.iter().for_each(|client| signal(client, "-INT"));
+    for client in clients {
+        assert_eq!(ends_within(client, 10).status.code(), Some(130));
+    }
+    signal(&listener.process, "-CONT");
+}
+
 /// Nobody reads the output of a listener, and the pipe is full. It serves on, and ends when it is told.
 #[test]
 fn a_listener_does_not_wait_for_its_reader() {

@@ -27,6 +27,7 @@ use anabranch_net::{Association, Carrier, Endpoint, UDP_PORT};
 use anabranch_proto::{Config, SharedKey};
 use anabranch_sim::scenario::{protocol, read_bytes};
 use bytes::Bytes;
+use tokio::time::sleep;
 
 use crate::output::{refuse, refuse_scenario, warn};
 use crate::runtime::Interrupts;
@@ -132,6 +133,17 @@ async fn end(association: &Association, interrupts: &mut Interrupts) {
         _ = association.close() => {}
         never = read_away(association) => match never {},
         _ = interrupts.next() => association.abort(),
+    }
+}
+
+/// The time that associations have to end gracefully after a signal, or when there is nothing left to say.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// As [`end`], but at once when the time is over: data that waits to be sent would delay the end for long.
+async fn end_soon(association: &Association, interrupts: &mut Interrupts) {
+    tokio::select! {
+        () = end(association, interrupts) => {}
+        () = sleep(FAREWELL) => association.abort(),
     }
 }
 

@@ -8,13 +8,14 @@ use anabranch_net::service::{Failure, Measured, PerfDirections, PerfProgress, Pl
 use anabranch_net::{Association, Endpoint};
 use anabranch_sim::scenario::rate;
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 use super::live::Live;
 use super::perf_report::{Run, report};
 use super::record::{Carried, Changes, Intervals, trace};
 use super::setup::{Client, NoAssociation, waiting};
 use super::traced::{Recorded, Traces};
-use super::{leave, read_away};
+use super::{FAREWELL, leave, read_away};
 use crate::FAILED;
 use crate::output::{fail, note, print, refuse};
 use crate::place::{Places, write_whole};
@@ -143,7 +144,7 @@ async fn connect(
             Err(none) => {
                 let status = unmeasured(arguments, &streams, none);
                 // The listener would keep those that are up for minutes.
-                end_all(&streams, interrupts).await;
+                end_all(&streams, Some(FAREWELL), interrupts).await;
                 return Err(status);
             }
         }
@@ -166,9 +167,9 @@ fn unmeasured(arguments: &Arguments, streams: &[Arc<Stream>], none: NoAssociatio
     status
 }
 
-/// Ends all associations at once: gracefully until the next signal, then by an abort. Waits until the last packets have
-/// left.
-async fn end_all(streams: &[Arc<Stream>], interrupts: &mut Interrupts) {
+/// Ends all associations at once: gracefully until the next signal, or for so long, then by an abort. Waits until the
+/// last packets have left.
+async fn end_all(streams: &[Arc<Stream>], within: Option<Duration>, interrupts: &mut Interrupts) {
     let mut ending = JoinSet::new();
     for stream in streams.iter().cloned() {
         ending.spawn(async move {
@@ -178,9 +179,11 @@ async fn end_all(streams: &[Arc<Stream>], interrupts: &mut Interrupts) {
             }
         });
     }
+    let abort = || streams.iter().for_each(|stream| stream.association.abort());
     tokio::select! {
         () = async { while ending.join_next().await.is_some() {} } => {}
-        _ = interrupts.next() => streams.iter().for_each(|stream| stream.association.abort()),
+        _ = interrupts.next() => abort(),
+        () = sleep(within.unwrap_or_default()), if within.is_some() => abort(),
     }
     for stream in streams {
         leave(&stream.endpoint).await;
@@ -223,7 +226,7 @@ async fn run(arguments: &Arguments, streams: &[Arc<Stream>], interrupts: &mut In
     let traffic = streams[0].endpoint.traffic();
     let run = Run { streams, intervals: intervals.list, changes: changes.list, problem, traffic };
     let printed = report(arguments, &run);
-    end_all(streams, interrupts).await;
+    end_all(streams, ended.is_err().then_some(FAREWELL), interrupts).await;
     if let (Some(file), Some(trace)) = (&arguments.record, trace)
         && let Err(error) = write_whole(file, trace)
     {

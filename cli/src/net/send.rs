@@ -15,7 +15,7 @@ use super::record::{Carried, Changes, Intervals};
 use super::setup::{Client, NoAssociation, waiting};
 use super::traced::{Recorded, Traces};
 use super::watched::Watched;
-use super::{end, leave, paths};
+use super::{end, end_soon, leave, paths};
 use crate::output::{fail, print, print_json, refuse};
 use crate::place::Places;
 use crate::runtime::{Interrupts, in_runtime};
@@ -57,7 +57,8 @@ Examples:
   anabranch send video.mkv --to 192.0.2.1,198.51.100.1 --from 192.0.2.7,198.51.100.7 --retransmit alternate
   anabranch send video.mkv --to 192.0.2.1,198.51.100.1 --set path_max_retrans=2 --set pf_max_retrans=0 --json
 
-Ctrl-C ends the association gracefully, a second Ctrl-C at once. Both print how much had arrived. Nothing is encrypted.
+Ctrl-C ends the association gracefully; a second Ctrl-C, or five seconds later, at once. Both print how much had arrived.
+Nothing is encrypted.
 
 Exit status: 0 the other end has the file and its hash is right, 2 the input was wrong, 130 interrupted, 143
 ended by SIGTERM, 1 anything else.";
@@ -156,7 +157,8 @@ async fn transfer(
         Outcome::Failed(SendError::Failure(Failure::Refused(_)) | SendError::Verdict { .. }) => {
             association.abort()
         }
-        _ => end(association, interrupts).await,
+        Outcome::Sent(_) => end(association, interrupts).await,
+        Outcome::Failed(_) | Outcome::Interrupted(_) => end_soon(association, interrupts).await,
     }
     let told = TransferRecord { seconds, size, intervals: intervals.list, changes: changes.list };
     let status = report(arguments, &told, &End::of(arguments, outcome, size, endpoint, association));

@@ -18,7 +18,7 @@ use super::log::{Format, Journal};
 use super::places::each_once;
 use super::setup::refuse_bind;
 use super::traced::{Recorded, Traces};
-use super::{Transport, leave};
+use super::{FAREWELL, Transport, leave};
 use crate::FAILED;
 use crate::address::ip_address;
 use crate::output::{fail, refuse};
@@ -203,9 +203,6 @@ async fn accept(
     leave(&endpoint).await;
     signal
 }
-
-/// The time that associations have to end gracefully after a signal.
-const FAREWELL: Duration = Duration::from_secs(5);
 
 /// How clients are told to end.
 #[derive(Copy, Clone, PartialEq)]
