@@ -59,6 +59,8 @@ const FAILED: u8 = 1;
 const WRONG_INPUT: u8 = 2;
 /// Ended by Ctrl-C, as a shell reports it.
 const INTERRUPTED: u8 = 130;
+/// Ended by SIGHUP (the terminal was closed), as a shell reports it.
+const HUNG_UP: u8 = 129;
 /// Ended by SIGTERM, as a shell reports it.
 const TERMINATED: u8 = 143;
 

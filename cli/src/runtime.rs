@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::output::fail;
-use crate::{INTERRUPTED, TERMINATED};
+use crate::{HUNG_UP, INTERRUPTED, TERMINATED};
 
 /// Runs a command, which receives every signal to end, and returns its exit status.
 pub(crate) fn in_runtime(command: impl AsyncFnOnce(&mut Interrupts) -> u8) -> u8 {
@@ -17,7 +17,7 @@ pub(crate) fn in_runtime(command: impl AsyncFnOnce(&mut Interrupts) -> u8) -> u8
     }
 }
 
-/// Calls `tell` with the exit status for each Ctrl-C and each SIGTERM from now on. If the system allows no handler,
+/// Calls `tell` with the exit status for each Ctrl-C, SIGTERM and SIGHUP from now on. If the system allows no handler,
 /// such a signal ends the process at once.
 pub(crate) fn on_interrupt(mut tell: impl FnMut(u8) + Send + 'static) {
     let Ok((runtime, mut interrupts)) = runtime() else { return };
@@ -37,7 +37,7 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// Ctrl-C or SIGTERM asks for it from now on.
+    /// Ctrl-C, SIGTERM or SIGHUP asks for it from now on.
     pub(crate) fn on_interrupt() -> Arc<Self> {
         let stop = Arc::new(Self { asked: AtomicBool::new(false), status: AtomicU8::new(INTERRUPTED) });
         let asked = stop.clone();
@@ -59,15 +59,17 @@ fn runtime() -> io::Result<(Runtime, Interrupts)> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let interrupts = {
         let _entered = runtime.enter();
-        Interrupts { keyboard: signals::keyboard()?, system: signals::end()? }
+        Interrupts { keyboard: signals::keyboard()?, system: signals::end()?, hangup: signals::hangup()? }
     };
     Ok((runtime, interrupts))
 }
 
-/// Receives every Ctrl-C and every SIGTERM from now on, so that none is missed.
+/// Receives every Ctrl-C, SIGTERM and SIGHUP from now on, so that none is missed.
 pub(crate) struct Interrupts {
     keyboard: signals::Keyboard,
     system: signals::End,
+    /// `None` if SIGHUP has no effect, or the one that the system gives it.
+    hangup: Option<signals::Hangup>,
 }
 
 impl Interrupts {
@@ -76,6 +78,12 @@ impl Interrupts {
         tokio::select! {
             _ = self.keyboard.recv() => INTERRUPTED,
             _ = self.system.recv() => TERMINATED,
+            () = async {
+                match &mut self.hangup {
+                    Some(hangup) => drop(hangup.recv().await),
+                    None => std::future::pending().await,
+                }
+            } => HUNG_UP,
         }
     }
 }
@@ -88,6 +96,7 @@ mod signals {
 
     pub(super) type Keyboard = Signal;
     pub(super) type End = Signal;
+    pub(super) type Hangup = Signal;
 
     pub(super) fn keyboard() -> io::Result<Keyboard> {
         signal(SignalKind::interrupt())
@@ -96,12 +105,29 @@ mod signals {
     pub(super) fn end() -> io::Result<End> {
         signal(SignalKind::terminate())
     }
+
+    /// The terminal is closed. Whoever starts a program with this signal ignored (nohup) wants it to go on.
+    pub(super) fn hangup() -> io::Result<Option<Hangup>> {
+        if is_hangup_ignored() { Ok(None) } else { signal(SignalKind::hangup()).map(Some) }
+    }
+
+    /// Whether SIGHUP, signal 1, is ignored. Only Linux tells without unsafe code.
+    fn is_hangup_ignored() -> bool {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        ignored.is_none_or(|mask| mask & 1 != 0)
+    }
 }
 
 /// Windows has no SIGTERM; it tells that the window of the program is closed.
 #[cfg(windows)]
 mod signals {
     pub(super) use tokio::signal::windows::{
-        CtrlC as Keyboard, CtrlClose as End, ctrl_c as keyboard, ctrl_close as end,
+        CtrlC as Keyboard, CtrlClose as End, CtrlClose as Hangup, ctrl_c as keyboard, ctrl_close as end,
     };
+
+    pub(super) fn hangup() -> std::io::Result<Option<Hangup>> {
+        Ok(None)
+    }
 }

@@ -99,6 +99,31 @@ fn one_signal_ends_a_transfer_soon() {
     signal(&listener.process, "-CONT");
 }
 
+/// A closed terminal (SIGHUP) ends a listener as SIGTERM does, but not if it was started to survive that.
+#[test]
+fn a_closed_terminal_ends_a_listener() {
+    for (how, survives) in [("--default-signal=HUP", false), ("--ignore-signal=HUP", true)] {
+        let place = tempfile::tempdir().expect("a directory");
+        let (inbox, qlog) = (place.path().join("inbox"), place.path().join("served.sqlog"));
+        let mut serve = Command::new("env");
+        serve.args([how, env!("CARGO_BIN_EXE_anabranch"), "serve", "--udp", "0", "--receive-into"]);
+        let mut listener = Listener::started(serve.arg(&inbox).arg("--qlog").arg(&qlog));
+        let client = listener.client("perf", &["--seconds", "0.1"]).output().expect("it runs");
+        assert_eq!(client.status.code(), Some(0), "{}", stderr(&client));
+        signal(&listener.process, "-HUP");
+        if survives {
+            let client = listener.client("perf", &["--seconds", "0.1"]).output().expect("it runs");
+            assert_eq!(client.status.code(), Some(0), "{}", stderr(&client));
+            signal(&listener.process, "-INT");
+        }
+        let status = listener.process.wait().expect("it ends").code();
+        assert_eq!(status, Some(if survives { 130 } else { 129 }));
+        let mut left = names(place.path());
+        left.sort();
+        assert_eq!(left, ["inbox", "served.sqlog"], "no recording is left");
+    }
+}
+
 /// Nobody reads the output of a listener, and the pipe is full. It serves on, and ends when it is told.
 #[test]
 fn a_listener_does_not_wait_for_its_reader() {

@@ -70,7 +70,7 @@ Examples:
 
 Ctrl-C ends it, and the runs that are under way.
 
-Exit status: 130 interrupted, 143 ended by SIGTERM, 2 the input was wrong, 1 anything else.";
+Exit status: 130 interrupted, 143 ended by SIGTERM, 129 by SIGHUP, 2 the input was wrong, 1 anything else.";
 
 /// Serves until it is interrupted, and returns the exit status.
 pub(crate) fn lab(arguments: &Arguments) -> u8 {

@@ -82,7 +82,7 @@ hosts are compared first; the remaining error is printed. Jitter is the differen
 With --cmt this end sends on all paths. The listener does so only if it was started with --cmt too.
 CPU seconds are those of both processes per gigabyte of user data. Ctrl-C prints the results so far.
 
-Exit status: 0 done, 2 the input was wrong, 130 interrupted, 143 ended by SIGTERM, 1 anything else.";
+Exit status: 0 done, 2 the input was wrong, 130 interrupted, 143 ended by SIGTERM, 129 by SIGHUP, 1 anything else.";
 
 /// One association of a measurement.
 pub(super) struct Stream {

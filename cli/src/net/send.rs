@@ -61,7 +61,7 @@ Ctrl-C ends the association gracefully; a second Ctrl-C, or five seconds later, 
 Nothing is encrypted.
 
 Exit status: 0 the other end has the file and its hash is right, 2 the input was wrong, 130 interrupted, 143
-ended by SIGTERM, 1 anything else.";
+ended by SIGTERM, 129 by SIGHUP, 1 anything else.";
 
 /// The result of a transfer.
 enum Outcome {

@@ -75,10 +75,10 @@ A file counts as received when it and its name are on the disk. Only bytes that 
 `transfer-N`, numbered as in the log.
 A transfer slower than 1000 bytes per second over two minutes is ended.
 
-Ctrl-C or SIGTERM ends all associations gracefully. A second signal, or five seconds later, aborts them. Peers are told in
+Ctrl-C, SIGTERM or SIGHUP ends all associations gracefully. A second signal, or five seconds later, aborts them. Peers are told in
 both cases.
 
-Exit status: 130 interrupted, 143 ended by SIGTERM, 2 the input was wrong, 1 anything else.";
+Exit status: 130 interrupted, 143 ended by SIGTERM, 129 by SIGHUP, 2 the input was wrong, 1 anything else.";
 
 /// Serves until it is interrupted, and returns the exit status.
 pub(crate) fn serve(arguments: &Arguments) -> u8 {

@@ -15,8 +15,12 @@ pub(crate) struct Listener {
 
 impl Listener {
     pub(crate) fn new(arguments: &[&str]) -> Listener {
-        let mut process = command(&["serve", "--udp", "0"]);
-        let mut process = process.args(arguments).stdout(Stdio::piped()).spawn().expect("the binary runs");
+        Listener::started(command(&["serve", "--udp", "0"]).args(arguments))
+    }
+
+    /// The listener that a command starts.
+    pub(crate) fn started(serve: &mut Command) -> Listener {
+        let mut process = serve.stdout(Stdio::piped()).spawn().expect("the binary runs");
         let mut lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
         let first = lines.next().expect("it says where it listens").expect("text");
         let port = first.rsplit(':').next().expect("a port").to_owned();
