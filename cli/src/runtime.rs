@@ -56,6 +56,7 @@ impl Stop {
 
 /// A runtime, and the signals that it receives.
 fn runtime() -> io::Result<(Runtime, Interrupts)> {
+    signals::reserve()?;
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let interrupts = {
         let _entered = runtime.enter();
@@ -91,12 +92,20 @@ impl Interrupts {
 #[cfg(unix)]
 mod signals {
     use std::io;
+    use std::os::unix::net::UnixStream;
 
     use tokio::signal::unix::{Signal, SignalKind, signal};
 
     pub(super) type Keyboard = Signal;
     pub(super) type End = Signal;
     pub(super) type Hangup = Signal;
+
+    /// An error if there are too few descriptors for a runtime. It needs as many as three pairs of sockets, and panics
+    /// if it finds none for the pair that tells it of signals.
+    pub(super) fn reserve() -> io::Result<()> {
+        let pairs: io::Result<Vec<_>> = (0..3).map(|_| UnixStream::pair()).collect();
+        pairs.map(drop)
+    }
 
     pub(super) fn keyboard() -> io::Result<Keyboard> {
         signal(SignalKind::interrupt())
@@ -129,5 +138,9 @@ mod signals {
 
     pub(super) fn hangup() -> std::io::Result<Option<Hangup>> {
         Ok(None)
+    }
+
+    pub(super) fn reserve() -> std::io::Result<()> {
+        Ok(())
     }
 }

@@ -124,6 +124,20 @@ fn a_closed_terminal_ends_a_listener() {
     }
 }
 
+/// A lack of descriptors is an error, and nothing panics.
+#[test]
+fn few_descriptors_are_an_error() {
+    for descriptors in 4..10 {
+        let limited = format!("ulimit -n {descriptors} && exec \"$@\"");
+        let perf =
+            [env!("CARGO_BIN_EXE_anabranch"), "perf", "--to", "127.0.0.1", "--udp", "9", "--timeout", "1 s"];
+        let output = Command::new("sh").args(["-c", &limited, "sh"]).args(perf).output().expect("sh runs");
+        let told = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{descriptors}: {told}");
+        assert!(told.starts_with("error: ") && told.lines().count() == 1, "{descriptors}: {told}");
+    }
+}
+
 /// Nobody reads the output of a listener, and the pipe is full. It serves on, and ends when it is told.
 #[test]
 fn a_listener_does_not_wait_for_its_reader() {
