@@ -493,9 +493,10 @@ fn only_who_has_the_key() {
 
 #[test]
 fn wrong_input_is_refused_with_the_reason() {
-    let cases: [(&[&str], &str); 18] = [
+    let cases: [(&[&str], &str); 19] = [
         (&["perf", "--to", "127.0.0.1", "--seconds", "0"], "--seconds"),
         (&["perf", "--to", "127.0.0.1", "--mtu", "70000"], "576..=65535"),
+        (&["perf", "--to", "127.0.0.1", "--rate", "0 bit/s"], "leave out --rate"),
         (&["perf", "--to", "192.0.2.256"], "neither an address nor a name"),
         (
             &["perf", "--to", "127.0.0.1", "--from", "203.0.113.77"],

@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "B", allow_negative_numbers = true, default_value_t = 8192, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub(super) message_size: u32,
     /// The rate of user data of each association in each direction, such as `10 Mbit/s` [default: unlimited]
-    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = rate)]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = offered)]
     pub(super) rate: Option<u64>,
     /// Measure only server→client
     #[arg(long)]
@@ -62,6 +62,14 @@ pub(crate) struct Arguments {
     progress: bool,
     #[command(flatten)]
     traces: Traces,
+}
+
+/// A rate that something can be sent at.
+fn offered(text: &str) -> Result<u64, String> {
+    match rate(text)? {
+        0 => Err("nothing would be sent; leave out --rate for no limit".to_owned()),
+        bits => Ok(bits),
+    }
 }
 
 /// The interval of a recorded trace.
