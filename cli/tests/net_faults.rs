@@ -124,6 +124,19 @@ fn a_closed_terminal_ends_a_listener() {
     }
 }
 
+/// It begins with few descriptors and may have more.
+#[test]
+fn a_listener_uses_all_descriptors_that_it_may_have() {
+    let mut serve = Command::new("sh");
+    let limited = "ulimit -Sn 64 && exec \"$@\"";
+    serve.args(["-c", limited, "sh", env!("CARGO_BIN_EXE_anabranch"), "serve", "--udp", "0"]);
+    let listener = Listener::started(&mut serve);
+    let limits = fs::read_to_string(format!("/proc/{}/limits", listener.process.id())).expect("its limits");
+    let open = limits.lines().find_map(|line| line.strip_prefix("Max open files")).expect("a limit");
+    let [soft, hard, ..] = open.split_whitespace().collect::<Vec<_>>()[..] else { panic!("{open}") };
+    assert!(soft == hard && soft != "64", "{open}");
+}
+
 /// A lack of descriptors is an error, and nothing panics.
 #[test]
 fn few_descriptors_are_an_error() {

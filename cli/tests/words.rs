@@ -105,7 +105,11 @@ fn words_of_tables_are_whole_on_narrow_terminals() {
 fn a_warning_names_file_and_line() {
     let scenario = format!("{ROOT}/scenarios/outage.toml");
     let steady = anabranch(&["run", &scenario, "--set", "stop=1 s"]);
-    assert_eq!(stderr(&steady), "", "a packet follows every 16 ms: none waits for SACK.Delay while nothing is lost");
+    assert_eq!(
+        stderr(&steady),
+        "",
+        "a packet follows every 16 ms: none waits for SACK.Delay while nothing is lost"
+    );
     let output =
         anabranch(&["run", &scenario, "--set", "stop=1 s", "--set", "flow.signalling.rate=8 kbit/s"]);
     let text = fs::read_to_string(&scenario).expect("the scenario");

@@ -9,6 +9,7 @@ use anabranch_net::service::{Failure, Inbox, Served, serve as converse};
 use anabranch_net::{Association, Endpoint, Options, addresses, printable};
 use anabranch_proto::Config;
 use anabranch_sim::scenario::size;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -28,7 +29,7 @@ use crate::runtime::{Interrupts, in_runtime};
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The local addresses, in order; 0.0.0.0 or :: stands for all addresses except loopback
+    /// The local addresses, in order; 0.0.0.0 stands for all IPv4 addresses except loopback, :: for all IPv6 addresses
     #[arg(long, value_name = "ADDR", value_delimiter = ',', default_value = "127.0.0.1", value_parser = ip_address)]
     listen: Vec<IpAddr>,
     #[command(flatten)]
@@ -91,6 +92,7 @@ pub(crate) fn serve(arguments: &Arguments) -> u8 {
         Err(status) => return status,
     };
     let tape = recorded.as_ref().map(Recorded::tape);
+    raise_descriptor_limit();
     in_runtime(async |interrupts: &mut Interrupts| {
         let bound = match tape {
             Some(tape) => Endpoint::record(options, Box::new(tape)),
@@ -107,6 +109,14 @@ pub(crate) fn serve(arguments: &Arguments) -> u8 {
         };
         Recorded::end(recorded, &arguments.traces, interrupts, status).await
     })
+}
+
+/// Every file that arrives has a descriptor. The usual limit of 1,024 protects programs that call `select`; two hostile
+/// sources could use it up.
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    // If the system does not allow it, the limit stays.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 fn read(arguments: &Arguments) -> Result<(Options, Option<Inbox>), u8> {

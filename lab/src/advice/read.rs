@@ -144,8 +144,8 @@ pub(super) const BUDGET_KEYS: &[Key<Budget>] = &[
         name: "new_data",
         takes: "duration",
         default: Fallback::Required,
-        doc: "New data takes another path within this time.",
-        read: |budget, at| positive(at).map(|time| budget.new_data = time),
+        doc: "New data takes another path within this time, an hour at most.",
+        read: |budget, at| at_most_an_hour(at).map(|time| budget.new_data = time),
     },
     Key {
         name: "outages",
@@ -185,6 +185,14 @@ pub(super) const BUDGET_KEYS: &[Key<Budget>] = &[
 fn positive(at: &At<'_>) -> Result<Duration> {
     match at.duration()? {
         Duration::ZERO => Err(at.error("expected a duration above zero")),
+        time => Ok(time),
+    }
+}
+
+/// Each outage is simulated for twice this time.
+fn at_most_an_hour(at: &At<'_>) -> Result<Duration> {
+    match positive(at)? {
+        time if time > Duration::from_secs(3600) => Err(at.error("expected an hour at most")),
         time => Ok(time),
     }
 }
@@ -251,6 +259,8 @@ pub(super) mod tests {
     fn an_error_names_line_and_key() {
         let error = refused(&SIGNALLING.replace("new_data", "newdata"));
         assert!(error.contains("newdata") && error.contains("new_data"), "{error}");
+        let error = refused(&SIGNALLING.replace("new_data = \"800 ms\"", "new_data = \"3601 s\""));
+        assert!(error.contains("an hour at most"), "{error}");
         let error = refused(&SIGNALLING.replace("800 ms", "10 ms"));
         assert!(error.contains("round trip"), "{error}");
         let error = refused(&SIGNALLING.replace("0.01 %", "100 %"));
