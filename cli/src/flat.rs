@@ -34,8 +34,8 @@ pub(crate) fn write(results: &[RunResult], file: &Path) -> io::Result<()> {
     write_whole(file, writer.into_inner().map_err(csv::IntoInnerError::into_error)?)
 }
 
-/// Flows of different transports have different entries. All are columns, in the order of their first appearance, but
-/// for an entry that is null wherever it is not an object with columns of its own.
+/// Flows of different transports have different entries. All are columns, in the order of their first appearance. An
+/// entry that is an object in some rows and null in the others has no column of its own, only those of its parts.
 fn columns(rows: &[Vec<(String, String)>]) -> Vec<&str> {
     let mut columns: Vec<&str> = Vec::new();
     for (name, _) in rows.iter().flatten() {

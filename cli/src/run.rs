@@ -119,8 +119,8 @@ Examples:
 
 A file has its name when it is complete; until then the name ends in .partial.
 
-Exit status: 0 done, 2 the input was wrong, 130 interrupted, 143 ended by SIGTERM (after
-both, what was finished is printed), 1 anything else.";
+Exit status: 0 done, 2 the input was wrong, 130 interrupted, 143 ended by SIGTERM, 129 by
+SIGHUP (after each, what was finished is printed), 1 anything else.";
 
 /// A file name whose extension selects a picture format.
 pub(crate) fn pictured(text: &str) -> Result<PathBuf, String> {

@@ -69,7 +69,7 @@ fn runtime() -> io::Result<(Runtime, Interrupts)> {
 pub(crate) struct Interrupts {
     keyboard: signals::Keyboard,
     system: signals::End,
-    /// `None` if SIGHUP has no effect, or the one that the system gives it.
+    /// `None` if this program does not handle SIGHUP.
     hangup: Option<signals::Hangup>,
 }
 

@@ -65,10 +65,10 @@ A sweep says which keys of a scenario are varied, with how many seeds, and what 
   [measure]
   goodput = \"flows.download.goodput\"
 
-Ctrl-C or SIGTERM keeps the finished runs in DIR; the same command goes on from there.
+Ctrl-C, SIGTERM or SIGHUP keeps the finished runs in DIR; the same command goes on from there.
 
 Exit status: 0 done, 2 the input was wrong (also a DIR that holds something else or is damaged), 130 interrupted, 143
-ended by SIGTERM, 1 anything else.";
+ended by SIGTERM, 129 by SIGHUP, 1 anything else.";
 
 /// Runs the sweep and returns the exit status.
 pub(crate) fn sweep(arguments: &Arguments) -> u8 {

@@ -136,7 +136,8 @@ pub fn is_spread(mean: f64, half: f64) -> bool {
     half > 1e-9 * mean.abs()
 }
 
-/// A mean and half of its interval, rounded to the digits that the interval supports. What is no spread is "0".
+/// A mean and half of its interval, rounded to the digits that the interval supports. An interval that comes from
+/// rounding alone is "0".
 pub fn rounded(mean: f64, half: f64) -> [String; 2] {
     if !is_spread(mean, half) {
         return [shortened(mean), "0".to_owned()];

@@ -62,7 +62,8 @@ impl Namespace {
             let id = fs::read_link(here).map_err(ShellError::Namespace)?.display().to_string();
             let made = own.iter().zip(&devices).map(|(interface, name)| Ok((*interface, device(name)?)));
             let made = made.collect::<Result<Vec<_>, ShellError>>()?;
-            for (family, commands) in ["-4", "-6"].into_iter().zip(commands(&own, &devices, interfaces)) {
+            let commands = ["-4", "-6"].into_iter().zip(commands(&own, &devices, interfaces));
+            for (family, commands) in commands.filter(|(_, commands)| !commands.is_empty()) {
                 ip(family, &commands)
                     .map_err(|error| ShellError::Addresses { node: node.to_owned(), error })?;
             }
@@ -142,7 +143,7 @@ fn commands(own: &[usize], devices: &[String], interfaces: &[Interface]) -> [Str
             lines.push(format!("route add {there}/{whole} dev {device} src {address} metric {metric}"));
         }
     }
-    both.map(|lines| lines.join("\n") + "\n")
+    both.map(|lines| lines.join("\n"))
 }
 
 /// Runs `ip` with a list of commands of this family. The error is its message if it refused one.

@@ -61,9 +61,9 @@ A task names the paths, the primary first, what is sent, and what must hold:
   new_data = \"800 ms\"
   outages = \"99 %\"
 
-Ctrl-C or SIGTERM ends the search with the best so far.
+Ctrl-C, SIGTERM or SIGHUP ends the search with the best so far.
 
-Exit status: 0 there is advice, 1 no parameters meet the budget, 2 the input was wrong. Of random tasks: 1 if fewer than 95 %
+Exit status: 0 there is advice, 1 no parameters that were tried meet the budget, 2 the input was wrong. Of random tasks: 1 if fewer than 95 %
 of the answers hold their budget.";
 
 pub(super) fn answer(asked: &Arguments) -> u8 {

@@ -51,7 +51,7 @@ A task names two paths, the primary first, and the transfer:
   send = \"10 MB\"
   policies = [\"same\", \"alternate\"]
 
-Ctrl-C or SIGTERM ends the comparison with what is known by then.
+Ctrl-C, SIGTERM or SIGHUP ends the comparison with what is known by then.
 
 Exit status: 0 there is advice, 1 no transfer was complete, 2 the input was wrong.";
 

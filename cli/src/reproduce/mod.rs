@@ -93,10 +93,10 @@ Examples:
   anabranch reproduce receive-buffer-blocking --claim table1 --figures charts/
   anabranch reproduce receive-buffer-blocking --report receive-buffer-blocking.html
 
-Ctrl-C or SIGTERM keeps nothing without --resume FILE. With it the finished runs are in FILE, and the same command goes on from there.
+Ctrl-C, SIGTERM or SIGHUP keeps nothing without --resume FILE. With it the finished runs are in FILE, and the same command goes on from there.
 
 Exit status: 0 every verdict is as expected, 1 some verdict is not, 2 the input was wrong, 130 interrupted,
-143 ended by SIGTERM.";
+143 ended by SIGTERM, 129 by SIGHUP.";
 
 /// Reproduces the papers and returns the exit status.
 pub(crate) fn reproduce(arguments: &Arguments) -> u8 {
@@ -130,7 +130,7 @@ pub(crate) fn reproduce(arguments: &Arguments) -> u8 {
     }
 }
 
-/// At Ctrl-C or SIGTERM, says what is kept, removes the papers that were unpacked, and ends the program.
+/// At Ctrl-C, SIGTERM or SIGHUP, says what is kept, removes the papers that were unpacked, and ends the program.
 fn tell_if_interrupted(resume: Option<&Path>, unpacked: Option<PathBuf>) {
     let kept = match resume {
         Some(file) => {

@@ -14,7 +14,7 @@ use super::packet::{RuleRow, Window};
 use super::sacks::Told;
 use super::words::{self, count, length, moment};
 
-/// So many lost SACKs of one chunk are told one by one.
+/// The number of lost SACKs of one chunk that are told one by one.
 const SACKS: usize = 3;
 
 /// The answer for one flow.

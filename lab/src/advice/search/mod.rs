@@ -255,9 +255,9 @@ fn time(judged: &Judged) -> f64 {
     judged.new_data.unwrap_or(f64::INFINITY)
 }
 
-/// Those that no other beats both in time and in the upper end of the false failovers, by which a budget holds: where few
-/// timeouts were counted, the mean says little. The first round is too short to say so of a candidate
-/// that it ended for.
+/// Those that no other beats both in time and in the upper end of the interval of false failovers. A budget holds by that
+/// end, because the mean says little where few timeouts were counted. Candidates that ended after the first round are
+/// left out if others went on: that round is too short for such a judgement.
 fn front(mut all: Vec<Judged>) -> Vec<Judged> {
     let further = all.iter().any(|judged| judged.outages > FIRST);
     all.retain(|judged| judged.new_data.is_some() && (judged.outages > FIRST || !further));
