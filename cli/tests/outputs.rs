@@ -167,7 +167,7 @@ fn an_interrupted_reproduction_says_what_is_kept() {
         }
     }
     let help = String::from_utf8(anabranch(&["reproduce", "--help"]).stdout).expect("text");
-    assert!(help.contains("Ctrl-C or SIGTERM keeps nothing without --resume"), "{help}");
+    assert!(help.contains("Ctrl-C, SIGTERM or SIGHUP keeps nothing without --resume"), "{help}");
 }
 
 /// Papers that are built into the program are unpacked to a temporary directory.
