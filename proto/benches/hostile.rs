@@ -10,13 +10,13 @@ mod cpu;
 use std::net::{IpAddr, Ipv4Addr};
 
 use anabranch_proto::wire::chunk::{
-    Data, ForwardTsn, FragmentPosition, GapBlock, Heartbeat, IData, Init, OutgoingReset, ReConfig,
-    ReConfigParam, Sack, Unknown,
+    Auth, Covered, Data, ForwardTsn, FragmentPosition, GapBlock, Heartbeat, IData, Init, OutgoingReset,
+    ReConfig, ReConfigParam, Sack, Unknown,
 };
 use anabranch_proto::wire::{Address, Chunk, Ecn, Packet, Ports};
 use anabranch_proto::{
     AssociationId, Config, Endpoint, Event, Incoming, LocalAddress, Message, Mid, Output, Parameters,
-    Policies, Ssn, Time, Tsn,
+    Policies, Ssn, State, Time, Tsn,
 };
 use bytes::{Bytes, BytesMut};
 use cpu::Cpu;
@@ -133,6 +133,26 @@ fn of_control() -> Vec<Kind> {
                 Some(n) => (1 + 4 * n..5 + 4 * n).map(reset_of_all).collect(),
             }
         }),
+        Kind {
+            interleaving: true,
+            ..kind("RE-CONFIG: the same with 15,000 messages of I-DATA, begun behind a gap", |n| {
+                match n.checked_sub(15_000 / TINY_INTERLEAVED) {
+                    None => few(n, TINY_INTERLEAVED, |k| idata(2 + k, k, 0, 1)),
+                    Some(n) => (1 + 4 * n..5 + 4 * n).map(reset_of_all).collect(),
+                }
+            })
+        },
+        kind("AUTH", |_| {
+            let auth = |_| {
+                Chunk::Auth(Box::new(Auth {
+                    key: 0,
+                    algorithm: 3,
+                    hmac: Bytes::new(),
+                    covered: Covered(None),
+                }))
+            };
+            (0..(PACKET as u32 - 12) / 8).map(auth).collect()
+        }),
         kind("HEARTBEAT", |_| {
             let heartbeat = |_| Chunk::Heartbeat(Heartbeat::new(Bytes::from_static(b"1234")));
             (0..(PACKET as u32 - 12) / 12).map(heartbeat).collect()
@@ -148,7 +168,7 @@ fn of_control() -> Vec<Kind> {
         Kind { tag: Some(0), ..kind("INIT", |n| vec![Chunk::Init(init(n))]) },
         Kind { tag: Some(5), ..kind("packets of no association", |n| vec![data(1 + n, n, "BE", 1)]) },
         acknowledgements("SACK: 360 gap blocks over 50,000 chunks", |n| {
-            let gaps = (0..360).map(|k| gap((100 + 170 * k + n % 50) as u16, 1)).collect();
+            let gaps = (0..360).map(|k| gap((100 + 138 * k + n % 50) as u16, 1)).collect();
             Sack { gaps, ..nothing() }
         }),
         acknowledgements("SACK: the highest of 50,000 chunks, on and off", |n| {
@@ -254,7 +274,10 @@ impl Kind {
         for bytes in &wire {
             victim.hear(bytes, self.read);
         }
-        start.elapsed() / (total as f64 / MEGABYTE as f64)
+        let cost = start.elapsed() / (total as f64 / MEGABYTE as f64);
+        let state = victim.end.status(victim.id).map(|status| status.state);
+        assert_eq!(state, Some(State::Established), "{}: the association has ended", self.name);
+        cost
     }
 }
 
@@ -320,16 +343,18 @@ impl Victim {
     /// Lets the window grow until so many chunks are outstanding.
     fn send(&mut self, outstanding: u32) {
         let message = |size| Message { payload: Bytes::from(vec![0; size]), ..Message::default() };
-        while outstanding > 0 && self.acked < 4000 {
+        let large = if outstanding > 0 { 6000 } else { 0 };
+        // The window grows only while it is full.
+        (0..large).for_each(|_| self.end.send(Time::ZERO, self.id, message(1400)).expect("there is room"));
+        self.drain();
+        while self.acked < large {
             self.acked += 4;
-            (0..4).for_each(|_| self.end.send(Time::ZERO, self.id, message(1400)).expect("there is room"));
-            self.drain();
             let all = Sack { cumulative: Tsn(self.acked), a_rwnd: 1 << 24, ..nothing() };
             let bytes = self.packet(vec![Chunk::Sack(all)], None);
             self.hear(&bytes, false);
         }
         (0..outstanding).for_each(|_| self.end.send(Time::ZERO, self.id, message(1)).expect("there is room"));
-        self.drain();
+        assert_eq!(self.drain(), outstanding, "the window holds them all");
     }
 
     /// A packet as it comes from the network, without its IP header.
@@ -357,11 +382,15 @@ impl Victim {
         self.drain();
     }
 
-    fn drain(&mut self) {
+    /// Encodes what is to be sent. Returns the number of chunks of user data.
+    fn drain(&mut self) -> u32 {
+        let mut sent = 0;
         while let Some(packet) = next(&mut self.end, &mut None) {
             self.out.clear();
             packet.encode(&mut self.out).expect("it can be encoded");
+            sent += packet.chunks.iter().filter(|chunk| matches!(chunk, Chunk::Data(_))).count() as u32;
         }
+        sent
     }
 }
 

@@ -21,6 +21,8 @@ pub(super) struct Interleaved {
     fragments: BTreeMap<(Name, u64), (u64, IData)>,
     /// The same fragments by position.
     positions: BTreeMap<u64, (Name, u64)>,
+    /// The messages by the highest position at which a fragment arrived.
+    ends: BTreeSet<(u64, Name)>,
     /// Incomplete messages of which a part can be delivered: they are due, and their next fragment has arrived.
     /// Unordered messages of which nothing was delivered yet are in `untouched`.
     startable: BTreeSet<Name>,
@@ -39,6 +41,8 @@ struct Progress {
     run: u64,
     /// The number of fragments that are held.
     count: u64,
+    /// The highest position at which a fragment arrived.
+    latest: u64,
     /// The last fragment of the message, if it has arrived.
     end: Option<u64>,
     /// Set if a part was delivered.
@@ -83,6 +87,11 @@ impl Interleaved {
         }
         progress.count += 1;
         progress.end = progress.end.or(data.end.then_some(own));
+        if at > progress.latest {
+            self.ends.remove(&(progress.latest, name));
+            progress.latest = at;
+            self.ends.insert((at, name));
+        }
         self.fragments.insert((name, own), (at, data));
         self.positions.insert(at, (name, own));
         self.extend(name);
@@ -105,7 +114,7 @@ impl Interleaved {
             progress.run = progress.run.min(own - progress.start);
             progress.end = progress.end.filter(|end| *end != own);
             if progress.count == 0 && progress.begun.is_none() {
-                self.messages.remove(&name);
+                self.remove(name);
             }
         }
         self.note_startable(name);
@@ -169,20 +178,16 @@ impl Interleaved {
     /// this position. Returns the size of what is dropped.
     //= rfc8260#section-2.3.2
     pub(super) fn reset(&mut self, streams: &[u16], before: u64, ready: &mut Ready) -> Held {
+        let named: BTreeSet<u16> = streams.iter().copied().collect();
+        let ended = self.ends.range(..(before, Name::default())).map(|(_, name)| *name);
+        let ended: BTreeSet<Name> =
+            ended.filter(|name| named.is_empty() || named.contains(&name.0)).collect();
         let mut freed = Held::default();
-        let waiting = self.messages.keys().map(|name| name.0);
-        for stream in self.due.restarting(streams, waiting) {
+        for stream in self.due.restarting(streams, ended.iter().map(|name| name.0)) {
             self.due.open(stream);
-            let names = self.messages.range((stream, false, 0)..=(stream, true, u32::MAX));
-            let names: Vec<Name> = names.map(|(name, _)| *name).collect();
-            for name in names {
-                self.forget_startable(name);
-                let mut fragments = self.fragments.range((name, 0)..=(name, u64::MAX));
-                if fragments.all(|(_, (at, _))| *at < before) {
-                    freed += self.finish(name, ready);
-                } else if name.1 {
-                    self.note_startable(name);
-                }
+            self.forget_startable((stream, false, self.due.on(stream).0));
+            for name in ended.range((stream, false, 0)..=(stream, true, u32::MAX)) {
+                freed += self.finish(*name, ready);
             }
             self.due.set(stream, Mid(0));
             self.deliver_in_turn(stream, ready);
@@ -236,6 +241,7 @@ impl Interleaved {
     /// Removes what is known of a message.
     fn remove(&mut self, name: Name) -> Option<Progress> {
         let progress = self.messages.remove(&name)?;
+        self.ends.remove(&(progress.latest, name));
         self.open -= usize::from(name.1 && progress.begun.is_some());
         Some(progress)
     }
@@ -362,5 +368,32 @@ mod tests {
         let skipped = SkippedMessage { stream: 0, unordered: true, mid: Mid(98) };
         interleaved.skip(skipped, &mut Ready::default());
         assert_eq!((interleaved.open, interleaved.untouched.len()), (0, 1), "nothing more comes of it");
+    }
+
+    /// A reset ends what lies before its position; the rest belongs to the new numbers. That holds for a message whose
+    /// fragments were all delivered, too.
+    //= rfc8260#section-2.3.2
+    #[test]
+    fn a_reset_ends_only_messages_before_its_position() {
+        let (mut interleaved, mut ready) = (Interleaved::default(), Ready::default());
+        for (at, mid) in [(10, 1), (11, 2), (20, 3)] {
+            interleaved.insert(at, fragment(at as u32, mid, 0, false), &mut ready);
+        }
+        interleaved.insert(21, fragment(21, 2, 1, false), &mut ready);
+        interleaved.reset(&[0], 20, &mut ready);
+        let waiting =
+            |interleaved: &Interleaved| interleaved.messages.keys().map(|name| name.2).collect::<Vec<_>>();
+        assert_eq!(waiting(&interleaved), [2, 3], "only the first lies before it as a whole");
+        interleaved.deliver_part(&mut ready);
+        assert_eq!(
+            ready.pop().map(|(delivery, _)| delivery.complete),
+            Some(false),
+            "both fragments of the second"
+        );
+        interleaved.reset(&[], 21, &mut ready);
+        assert_eq!(waiting(&interleaved), [2], "the second goes on after the reset");
+        assert_eq!((interleaved.open, interleaved.ends.len()), (1, 1));
+        interleaved.reset(&[], 22, &mut ready);
+        assert_eq!((interleaved.open, interleaved.ends.len(), waiting(&interleaved).len()), (0, 0, 0));
     }
 }

@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use smallvec::SmallVec;
 
 use super::checksum::{CHECKSUM, checksum};
-use super::chunk::padded;
+use super::chunk::{Covered, padded};
 use super::reader::Reader;
 use super::{Address, Chunk, Copies, DecodeError, EncodeError};
 
@@ -232,7 +232,7 @@ impl Packet {
             Ports { source: u16::from_be_bytes([s0, s1]), destination: u16::from_be_bytes([d0, d1]) };
         self.tag = u32::from_be_bytes([t0, t1, t2, t3]);
         self.chunks.clear();
-        let mut skipped = 0;
+        let (mut skipped, mut has_auth) = (0, false);
         //= rfc9260#section-6.10
         while reader.remaining() > 0 && !reader.is_at_a_partial_chunk() {
             let before = reader.remaining();
@@ -244,14 +244,18 @@ impl Packet {
                 self.chunks.reserve(1 + reader.remaining() / size);
             }
             Chunk::take(header, value, &mut self.chunks)?;
-            if let Some(Chunk::Unknown(unknown)) = self.chunks.last()
-                && unknown.number & 0x80 != 0
-            {
-                cold_path();
-                skipped += 1;
-                if skipped > MOST_SKIPPED {
-                    self.chunks.pop();
+            match self.chunks.last_mut() {
+                Some(Chunk::Auth(auth)) if !std::mem::replace(&mut has_auth, true) => {
+                    auth.covered = Covered(Some(reader.ahead()));
                 }
+                Some(Chunk::Unknown(unknown)) if unknown.number & 0x80 != 0 => {
+                    cold_path();
+                    skipped += 1;
+                    if skipped > MOST_SKIPPED {
+                        self.chunks.pop();
+                    }
+                }
+                _ => {}
             }
         }
         Ok(())

@@ -92,12 +92,11 @@ impl<'a> Reader<'a> {
         self.at = self.end;
     }
 
-    /// The part of the packet that follows this element.
-    pub(super) fn behind(&self) -> Bytes {
-        let start = (self.element + padded(self.end - self.element)).min(self.packet.len());
+    /// The unread rest, which is kept whole although it will be read.
+    pub(super) fn ahead(&self) -> Bytes {
         match self.memory {
-            Memory::Shared(memory) => memory.slice_ref(&self.packet[start..]),
-            Memory::Copied(copies) => copies.copy(&self.packet[start..]),
+            Memory::Shared(memory) => memory.slice_ref(self.left()),
+            Memory::Copied(copies) => copies.copy(self.left()),
         }
     }
 

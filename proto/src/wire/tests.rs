@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use smallvec::{SmallVec, smallvec};
 
 use super::checksum::{CHECKSUM, checksum};
-use super::chunk::{Abort, Bare, Data, GapBlock, Heartbeat, Init, Sack, Unknown};
+use super::chunk::{Abort, Auth, Bare, Covered, Data, GapBlock, Heartbeat, Init, Sack, Unknown};
 use super::{Address, Cause, Chunk, Copies, DecodeError, Ecn, EncodeError, HEADER, Packet, Param, Ports};
 use crate::{Ssn, Tsn};
 
@@ -381,4 +381,20 @@ fn copies_of_payloads_lie_side_by_side() {
     for (n, packet) in (1..).zip(kept) {
         assert!(matches!(&packet.chunks[..], [Chunk::Data(data)] if data.payload == payload(n)));
     }
+}
+
+/// A packet full of AUTH chunks would otherwise take the square of its length.
+#[test]
+fn only_the_first_auth_chunk_keeps_what_it_covers() {
+    let auth = |key| {
+        let hmac = Bytes::from_static(&[7; 20]);
+        Chunk::Auth(Box::new(Auth { key, algorithm: 1, hmac, covered: Covered(None) }))
+    };
+    let bytes = encoded(&packet(5, [Chunk::CookieAck(Bare), auth(1), Chunk::CookieAck(Bare), auth(2)]));
+    let found = decoded(&bytes).expect("a packet").chunks;
+    let covered = found
+        .iter()
+        .filter_map(|chunk| if let Chunk::Auth(auth) = chunk { Some(&auth.covered.0) } else { None });
+    let rest = bytes.slice(HEADER + 4 + 28..);
+    assert_eq!(covered.collect::<Vec<_>>(), [&Some(rest), &None]);
 }

@@ -22,9 +22,9 @@ pub struct Auth {
     pub covered: Covered,
 }
 
-/// The bytes that follow a received AUTH chunk. The HMAC covers these bytes. Encoding the chunks again could give other
-/// bytes, because a peer may set reserved bits. The field is empty if the packet was never decoded from bytes. It
-/// repeats the packet's other chunks, so it is no part of this chunk's value: any two are equal.
+/// The bytes that follow the first AUTH chunk of a received packet. The HMAC covers these bytes. Encoding the chunks again
+/// could give other bytes, because a peer may set reserved bits. The field is empty in further AUTH chunks, which nobody
+/// verifies, and if the packet was never decoded from bytes. It repeats the packet's other chunks, so it is no part of this chunk's value: any two are equal.
 #[derive(Clone, Default, Eq, Debug)]
 pub struct Covered(pub Option<Bytes>);
 
@@ -52,6 +52,6 @@ impl Content for Box<Auth> {
 
     fn take(_: u8, value: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let (key, algorithm) = (value.u16()?, value.u16()?);
-        Ok(Box::new(Auth { key, algorithm, hmac: value.rest(), covered: Covered(Some(value.behind())) }))
+        Ok(Box::new(Auth { key, algorithm, hmac: value.rest(), covered: Covered(None) }))
     }
 }
