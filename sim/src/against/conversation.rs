@@ -65,8 +65,8 @@ pub(super) enum Act {
     Due,
     /// The user begins the association.
     Connect,
-    /// The user asks for a HEARTBEAT to this address.
-    Heartbeat(Address),
+    /// The user asks for a HEARTBEAT to an address; or one left there that probes for the path MTU.
+    Heartbeat { to: Address, probes: bool },
     /// The user ends the association.
     Shutdown,
     /// The user aborts the association.
@@ -103,6 +103,10 @@ pub struct Conversation {
     pub(super) streams: (u16, u16),
     pub(super) extensions: Extensions,
     pub(super) mtu: u32,
+    /// The size of the largest packet, with probes for the path MTU.
+    pub(super) largest: u32,
+    /// The contents of the HEARTBEATs that probe for the path MTU.
+    pub(super) probes: BTreeSet<Bytes>,
     pub(super) acts: Vec<(Time, Act)>,
     pub(super) messages: Vec<Given>,
     /// By source address: the rate of an interface that is slow.
@@ -197,6 +201,8 @@ impl Conversation {
             streams: (own.init.outbound, own.init.inbound),
             extensions: extensions(own.init),
             mtu: USUAL_MTU,
+            largest: USUAL_MTU,
+            probes: BTreeSet::new(),
             acts: Vec::new(),
             messages: Vec::new(),
             rates: BTreeMap::new(),
@@ -254,7 +260,7 @@ impl Conversation {
             self.packets += 1;
             if ours(&packet.packet) {
                 met.sent(self.end, packet, &mut self.recorded);
-                self.mtu = self.mtu.max(packet.size);
+                self.largest = self.largest.max(packet.size);
             } else {
                 met.arrived(self.end, packet);
             }
@@ -263,10 +269,12 @@ impl Conversation {
             return Err(NotReplayed::OneSided(self.own[0]));
         }
         mark_repeated(&mut self.recorded);
-        self.mtu = met.fragment.filter(|size| size.next_multiple_of(4) < self.mtu).unwrap_or(self.mtu);
+        self.mtu =
+            met.fragment.filter(|size| size.next_multiple_of(4) < self.largest).unwrap_or(self.largest);
         self.messages = messages(&met.sent)?;
         (self.doubled, self.answers_after) = (met.doubled, met.answers_after);
         (self.acts, self.refused, self.stamp) = (met.acts, met.refused, met.stamp);
+        self.probes = met.probes;
         Ok(())
     }
 }

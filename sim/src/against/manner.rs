@@ -11,6 +11,8 @@ pub(super) enum User {
     AsSeen,
     /// As seen; those that waited for the interface when the first packet left that the interface sent without a pause.
     BeforeWaiting,
+    /// With the one before it, unless a packet had room for it.
+    Ahead,
     /// All at the beginning.
     AtOnce,
 }
@@ -43,6 +45,8 @@ pub(super) struct Manner {
 pub enum Assumption {
     /// Packets waited for the interface, and their data was there before.
     Queue,
+    /// Data was there before it was sent, unless a packet had room for it.
+    Ahead,
     /// All data was there from the beginning.
     Bulk,
     /// The user had named all addresses of the peer.
@@ -94,7 +98,7 @@ impl Manner {
     pub(super) fn others(self, queues: bool, addresses: bool, gives_up: bool) -> Vec<Manner> {
         let users: &[User] = match self.user {
             User::AtOnce => &[User::AtOnce],
-            _ => &[User::AsSeen, User::BeforeWaiting, User::AtOnce],
+            _ => &[User::AsSeen, User::BeforeWaiting, User::Ahead, User::AtOnce],
         };
         let both = |may_be: bool, is: bool| if may_be && !is { vec![false, true] } else { vec![is] };
         let limits: &[GivingUp] =
@@ -121,6 +125,7 @@ impl Manner {
     pub(super) fn assumes(self, asked: Manner) -> Vec<Assumption> {
         let all = [
             (Assumption::Queue, self.queues),
+            (Assumption::Ahead, self.user == User::Ahead),
             (Assumption::Bulk, self.user == User::AtOnce && asked.user != User::AtOnce),
             (Assumption::PeerAddresses, self.named),
             (Assumption::Lifetime, self.giving_up == GivingUp::Time),
@@ -134,6 +139,7 @@ impl fmt::Display for Assumption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Assumption::Queue => "packets that left one after the other waited for the interface, and their data was there before",
+            Assumption::Ahead => "data was there before it was sent, unless a packet had room for it",
             Assumption::Bulk => "all data was there from the beginning",
             Assumption::PeerAddresses => "the user named all addresses of the peer when it began the association",
             Assumption::Lifetime => "the messages that were given up had a limited time",

@@ -14,6 +14,12 @@ pub(super) const MOST_MESSAGE: usize = 16 << 20;
 /// User data: zeros, which take no memory.
 static ZEROS: [u8; MOST_MESSAGE] = [0; MOST_MESSAGE];
 
+/// Headers of chunks with user data, in bytes.
+const DATA_HEADER: usize = 16;
+const IDATA_HEADER: usize = 20;
+/// Our endpoint puts no smaller part of a message into the rest of a packet.
+const SMALLEST_CUT: u32 = 64;
+
 /// A chunk of user data.
 pub(super) struct Sent {
     /// Where its message must be given at the latest.
@@ -28,6 +34,8 @@ pub(super) struct Sent {
     pub(super) end: bool,
     pub(super) immediate: bool,
     pub(super) length: usize,
+    /// If it begins its packet, and the packet with data before has new data: the bytes that this one had left.
+    pub(super) room: Option<u32>,
     /// How often it was sent.
     pub(super) times: u32,
     /// When a FORWARD TSN skipped it.
@@ -44,6 +52,12 @@ pub(super) struct Given {
     given_up: Option<(u32, Time)>,
     /// The length of the last fragment.
     fragment: usize,
+    /// As of its first chunk.
+    room: Option<u32>,
+    /// Bytes that its first chunk takes in a packet.
+    first: u32,
+    /// Whether it has several chunks.
+    is_fragmented: bool,
 }
 
 /// The messages whose chunks were sent, in the order of their first TSNs.
@@ -89,7 +103,17 @@ fn begun(chunk: &Sent, ppid: u32) -> Given {
         payload: Bytes::new(),
         reliability: Reliability::Full,
     };
-    Given { message, seen: chunk.seen, waiting: chunk.waiting, given_up: None, fragment: chunk.length }
+    let header = if chunk.mid.is_some() { IDATA_HEADER } else { DATA_HEADER };
+    Given {
+        message,
+        seen: chunk.seen,
+        waiting: chunk.waiting,
+        given_up: None,
+        fragment: chunk.length,
+        room: chunk.room,
+        first: (header + chunk.length).next_multiple_of(4) as u32,
+        is_fragmented: !chunk.end,
+    }
 }
 
 impl Given {
@@ -121,6 +145,21 @@ impl Given {
         self.lengthen((self.fragment * fragments.max(1) as usize).min(most))
     }
 
+    /// The message, given at a place.
+    fn message_at(&self, place: Place, giving_up: GivingUp) -> Message {
+        let reliability = match (self.given_up, giving_up) {
+            (None, _) => Reliability::Full,
+            (Some((times, _)), GivingUp::Transmissions) => {
+                Reliability::Retransmissions(times.saturating_sub(1))
+            }
+            (Some((_, at)), GivingUp::Time) => {
+                let lifetime = at.since(place.at.min(at)).as_millis();
+                Reliability::Lifetime(u32::try_from(lifetime).unwrap_or(u32::MAX))
+            }
+        };
+        Message { reliability, ..self.message.clone() }
+    }
+
     /// Whether it was sent until this time.
     pub(super) fn is_sent(&self, until: Time) -> bool {
         self.seen.at <= until
@@ -131,40 +170,53 @@ impl Given {
         self.seen.at.since(self.waiting.at.min(self.seen.at)) > PROMPT
     }
 
+    /// Whether the packet before it had room for it, or for a part of it if our endpoint `fills` packets. Then it was
+    /// given after that packet left.
+    fn was_late(&self, fills: bool) -> bool {
+        match self.is_fragmented {
+            true => fills && self.room.is_some_and(|room| room >= SMALLEST_CUT),
+            false => self.room.is_some_and(|room| room >= self.first),
+        }
+    }
+
     /// Whether it was given until this time, and given up later.
     pub(super) fn is_given_up(&self, until: Time) -> bool {
         self.given_up.is_some() && self.is_sent(until)
     }
 }
 
-/// The messages as they are given in this manner, each with its place: in the order of their TSNs.
-pub(super) fn given(all: &[Given], manner: Manner) -> Vec<(Place, Message)> {
+/// The messages as they are given in this manner, each with its place: in the order of their TSNs. `fills`: whether our
+/// endpoint fills packets with the beginning of the next message.
+pub(super) fn given(all: &[Given], manner: Manner, fills: bool) -> Vec<(Place, Message)> {
+    let places = match manner.user {
+        User::AsSeen => before_later_ones(all.iter().map(|given| given.seen)),
+        User::BeforeWaiting => before_later_ones(all.iter().map(|given| given.waiting)),
+        User::Ahead => ahead(all, fills),
+        User::AtOnce => vec![Place::BEGIN; all.len()],
+    };
+    let message = |(place, given): (Place, &Given)| (place, given.message_at(place, manner.giving_up));
+    places.into_iter().zip(all).map(message).collect()
+}
+
+/// A message that is given later cannot be sent before.
+fn before_later_ones(places: impl DoubleEndedIterator<Item = Place>) -> Vec<Place> {
     let mut latest: Option<Place> = None;
-    let mut messages = Vec::with_capacity(all.len());
-    for given in all.iter().rev() {
-        let place = match manner.user {
-            User::AsSeen => given.seen,
-            User::BeforeWaiting => given.waiting,
-            User::AtOnce => Place { index: 0, at: Time::ZERO },
-        };
-        // A message that is given later cannot be sent before.
-        let place = latest.map_or(place, |latest| earlier(latest, place));
-        latest = Some(place);
-        let mut message = given.message.clone();
-        message.reliability = match (given.given_up, manner.giving_up) {
-            (None, _) => Reliability::Full,
-            (Some((times, _)), GivingUp::Transmissions) => {
-                Reliability::Retransmissions(times.saturating_sub(1))
-            }
-            (Some((_, at)), GivingUp::Time) => {
-                let lifetime = at.since(place.at.min(at)).as_millis();
-                Reliability::Lifetime(u32::try_from(lifetime).unwrap_or(u32::MAX))
-            }
-        };
-        messages.push((place, message));
-    }
-    messages.reverse();
-    messages
+    let one = |place| *latest.insert(latest.map_or(place, |latest| earlier(latest, place)));
+    let mut all: Vec<Place> = places.rev().map(one).collect();
+    all.reverse();
+    all
+}
+
+/// Each message as early as the capture permits: with the one before it, unless a packet had room for it.
+fn ahead(all: &[Given], fills: bool) -> Vec<Place> {
+    let mut latest = Place::BEGIN;
+    let place = |given: &Given| {
+        if given.was_late(fills) && given.seen.index >= latest.index {
+            latest = given.seen;
+        }
+        latest
+    };
+    all.iter().map(place).collect()
 }
 
 fn earlier(one: Place, other: Place) -> Place {

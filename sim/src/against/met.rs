@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use anabranch_proto::wire::Chunk;
 use anabranch_proto::wire::chunk::{Data, FragmentPosition, IData, Sack};
+use anabranch_proto::wire::{Chunk, Packet};
 use anabranch_proto::{Duration, Time, Tsn};
+use bytes::Bytes;
 
 use super::conversation::Act;
 use super::entry::{Entry, entries};
@@ -19,6 +20,9 @@ pub(super) const PROMPT: Duration = Duration::from_millis(1);
 /// So soon an endpoint sends the next packet, if it can.
 const NEXT: Duration = Duration::from_micros(300);
 
+/// BASE_PLPMTU (RFC 8899 §5.1.2): a search for the path MTU begins here.
+const SMALLEST: u32 = 1200;
+
 /// Earlier than this no end sends a packet of the handshake again.
 const TWICE: Duration = Duration::from_millis(100);
 
@@ -27,6 +31,11 @@ const TWICE: Duration = Duration::from_millis(100);
 pub(super) struct Place {
     pub(super) index: usize,
     pub(super) at: Time,
+}
+
+impl Place {
+    /// Before everything.
+    pub(super) const BEGIN: Place = Place { index: 0, at: Time::ZERO };
 }
 
 /// An interface from which packets leave.
@@ -65,14 +74,19 @@ pub(super) struct Met {
     shaken: Option<(Time, u8)>,
     /// The size of the largest packet with a fragment that is not the last of its message.
     pub(super) fragment: Option<u32>,
+    /// The contents of the HEARTBEATs that probe for the path MTU.
+    pub(super) probes: BTreeSet<Bytes>,
+    /// The size of the largest packet with new data so far. Every path carries [`SMALLEST`] bytes.
+    largest: u32,
+    /// If the last packet with data has new data: the bytes that it had left.
+    room: Option<u32>,
     connected: bool,
     closing: bool,
 }
 
 impl Met {
     pub(super) fn new(first_tsn: Tsn, initiates: bool, rates: &BTreeMap<IpAddr, Rate>) -> Met {
-        let busy = Place { index: 0, at: Time::ZERO };
-        let interface = |rate: &Rate| Interface { rate: Some(*rate), last: None, busy };
+        let interface = |rate: &Rate| Interface { rate: Some(*rate), last: None, busy: Place::BEGIN };
         Met {
             first_tsn,
             initiates,
@@ -89,6 +103,9 @@ impl Met {
             asked: None,
             shaken: None,
             fragment: None,
+            probes: BTreeSet::new(),
+            largest: SMALLEST,
+            room: None,
             connected: false,
             closing: false,
         }
@@ -120,22 +137,39 @@ impl Met {
         entries(at, Some(captured.number), packet, None, recorded);
         recorded[before..].iter_mut().for_each(|entry| entry.refused = captured.refused);
         let place = self.place(at);
+        let answers = self.answers_data(packet);
         self.last = (at, true);
         let waiting = self.left(captured, at, place);
+        let probes = packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Pad(_)));
+        let mut room = self.room;
         for chunk in &packet.chunks {
             self.shakes(chunk, at);
             match chunk {
                 Chunk::Init(_) if self.initiates && !std::mem::replace(&mut self.connected, true) => {
                     self.acts.push((at, Act::Connect));
                 }
-                Chunk::Data(data) => self.data(captured, data.tsn, || of_data(data, place, waiting)),
-                Chunk::IData(data) => self.data(captured, data.tsn, || of_idata(data, place, waiting)),
+                Chunk::Data(data) => {
+                    self.data(
+                        captured,
+                        data.tsn,
+                        Sent { room: room.take(), ..of_data(data, place, waiting) },
+                    );
+                }
+                Chunk::IData(data) => {
+                    self.data(
+                        captured,
+                        data.tsn,
+                        Sent { room: room.take(), ..of_idata(data, place, waiting) },
+                    );
+                }
                 Chunk::ForwardTsn(forward) => self.gave_up(forward.cumulative, at),
                 Chunk::IForwardTsn(forward) => self.gave_up(forward.cumulative, at),
-                Chunk::Heartbeat(_) => self.acts.push((at, Act::Heartbeat(packet.to))),
+                Chunk::Heartbeat(heartbeat) => {
+                    self.acts.push((at, Act::Heartbeat { to: packet.to, probes }));
+                    self.probes.extend(probes.then(|| heartbeat.info.clone()));
+                }
                 Chunk::Shutdown(_) if !std::mem::replace(&mut self.closing, true) => {
-                    self.acts.insert(place.index, (place.at, Act::Shutdown));
-                    self.moved(place.index);
+                    self.shut_down(if answers { self.now(at) } else { place });
                 }
                 Chunk::Timestamp(stamp) => self.stamp = self.stamp.or(stamp.sent),
                 Chunk::Abort(_) => self.acts.push((at, Act::Abort)),
@@ -167,6 +201,29 @@ impl Met {
         Place { index, at: self.acts.get(index).map_or(at, |(time, _)| *time) }
     }
 
+    /// Whether this packet leaves without a SACK, and the one before it arrived with data: the user has read that data, and
+    /// what the packet has is its answer.
+    fn answers_data(&self, packet: &Packet) -> bool {
+        let is_data = |chunk: &Chunk| matches!(chunk, Chunk::Data(_) | Chunk::IData(_));
+        let is_sack = |chunk: &Chunk| matches!(chunk, Chunk::Sack(_) | Chunk::NrSack(_));
+        let (_, has_left) = self.last;
+        let before = self.acts.last().filter(|_| !has_left);
+        let brought = before.is_some_and(
+            |(_, act)| matches!(act, Act::Arrives(arrived) if arrived.chunks.iter().any(is_data)),
+        );
+        brought && !packet.chunks.iter().any(is_sack)
+    }
+
+    /// Behind all acts.
+    fn now(&self, at: Time) -> Place {
+        Place { index: self.acts.len(), at }
+    }
+
+    fn shut_down(&mut self, place: Place) {
+        self.acts.insert(place.index, (place.at, Act::Shutdown));
+        self.moved(place.index);
+    }
+
     /// A packet left. Returns where it was sent at the earliest, if it waited for its interface.
     fn left(&mut self, captured: &SctpPacket, at: Time, place: Place) -> Place {
         let Some(interface) = self.interfaces.get_mut(&captured.packet.from.ip) else { return place };
@@ -191,19 +248,22 @@ impl Met {
         given.chain(busy).filter(|place| place.index > index).for_each(|place| place.index += 1);
     }
 
-    fn data(&mut self, captured: &SctpPacket, tsn: Tsn, sent: impl FnOnce() -> Sent) {
+    fn data(&mut self, captured: &SctpPacket, tsn: Tsn, sent: Sent) {
         let distance = tsn.distance_from(self.first_tsn);
         // A capture that lacks packets has jumps; a TSN from elsewhere is none of this association's.
         if distance > 1 << 30 {
             return;
         }
-        let sent = self.sent.entry(distance).or_insert_with(sent);
+        let sent = self.sent.entry(distance).or_insert(sent);
         if captured.refused {
             self.refused.insert((distance, sent.times));
         }
         sent.times += 1;
-        if sent.times == 1 && !sent.end {
-            self.fragment = self.fragment.max(Some(captured.size));
+        self.room = None;
+        if sent.times == 1 {
+            self.largest = self.largest.max(captured.size);
+            self.room = Some(self.largest - captured.size);
+            self.fragment = self.fragment.max((!sent.end).then_some(captured.size));
         }
     }
 
@@ -236,6 +296,7 @@ fn of_data(data: &Data, seen: Place, waiting: Place) -> Sent {
         end: data.end,
         immediate: data.immediate,
         length: data.payload.len(),
+        room: None,
         times: 0,
         given_up: None,
     }
@@ -252,6 +313,7 @@ fn of_idata(data: &IData, seen: Place, waiting: Place) -> Sent {
         end: data.end,
         immediate: data.immediate,
         length: data.payload.len(),
+        room: None,
         times: 0,
         given_up: None,
     }

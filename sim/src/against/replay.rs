@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use anabranch_proto::mechanisms::FillPackets;
 use anabranch_proto::wire::{Address, Chunk, Packet};
 use anabranch_proto::{
     AssociationId, Config, Duration, Endpoint, Event, Incoming, Message, NewError, Output, PathState,
@@ -34,10 +35,9 @@ fn config(conversation: &Conversation, settings: &Config, mtu: Option<u32>) -> C
         receive_buffer: conversation.a_rwnd.clamp(1500, MOST_BUFFER),
         extensions: conversation.extensions,
         ip_header: if ipv6 { 40 } else { 20 },
-        mtu_discovery: false,
         ..settings.clone()
     };
-    config.mtu = mtu.unwrap_or(conversation.mtu);
+    config.mtu = mtu.unwrap_or(if config.mtu_discovery { conversation.largest } else { conversation.mtu });
     config.send_buffer = Some(SEND_BUFFER);
     // The user of the capture asks for each HEARTBEAT.
     config.heartbeat_interval = None;
@@ -53,10 +53,11 @@ pub(super) fn replay(
     end: Time,
 ) -> Result<Vec<Entry>, NewError> {
     let config = config(conversation, settings, mtu);
+    let fills = config.mechanisms.fill_packets == FillPackets::On;
     let mut endpoint = Endpoint::new(config, Policies::default(), [manner.seed; 32])?;
     endpoint.set_listening(!conversation.initiates);
     let mut replay = Replay::new(conversation, endpoint, manner);
-    let mut messages = given(&conversation.messages, manner).into_iter().peekable();
+    let mut messages = given(&conversation.messages, manner, fills).into_iter().peekable();
     if manner.user == User::AtOnce {
         replay.waiting.extend(messages.by_ref().map(|(_, message)| message));
     }
@@ -95,8 +96,8 @@ struct Replay<'a> {
     tag: Option<u32>,
     /// The cookie of our INIT ACK.
     cookie: Option<Bytes>,
-    /// By address: the content of the last HEARTBEAT there.
-    heartbeats: BTreeMap<Address, Bytes>,
+    /// By address, and whether it probes for the path MTU: the content of the last HEARTBEAT there.
+    heartbeats: BTreeMap<(Address, bool), Bytes>,
     /// Our first TIMESTAMP.
     stamp: Option<u32>,
     queues: Queues,
@@ -160,7 +161,9 @@ impl<'a> Replay<'a> {
                 self.give();
                 self.drain();
             }
-            Act::Heartbeat(to) => self.heartbeat(*to),
+            // Our endpoint sends its own probes.
+            Act::Heartbeat { probes: true, .. } if self.endpoint.config().mtu_discovery => {}
+            Act::Heartbeat { to, .. } => self.heartbeat(*to),
             Act::Shutdown => self.with_association(|endpoint, now, id| endpoint.shutdown(now, id)),
             Act::Abort => self.with_association(|endpoint, now, id| endpoint.abort(now, id, Bytes::new())),
         }
@@ -215,9 +218,11 @@ impl<'a> Replay<'a> {
             packet.tag = self.tag.unwrap_or(packet.tag);
         }
         let (from, before) = (packet.from, packet.chunks.len());
+        let discovers = self.endpoint.config().mtu_discovery;
         packet.chunks.retain(|chunk| match chunk {
             Chunk::HeartbeatAck(answer) => {
-                let own = self.heartbeats.get(&from);
+                let probed = discovers && self.conversation.probes.contains(&answer.info);
+                let own = self.heartbeats.get(&(from, probed));
                 own.inspect(|info| answer.info = Bytes::clone(info)).is_some()
             }
             Chunk::Timestamp(stamp) => {
@@ -261,6 +266,7 @@ impl<'a> Replay<'a> {
     }
 
     fn transmit(&mut self, packet: &Packet, reason: Reason) {
+        let probes = packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Pad(_)));
         for chunk in &packet.chunks {
             match chunk {
                 Chunk::Init(init) => self.tag = Some(init.tag),
@@ -270,7 +276,7 @@ impl<'a> Replay<'a> {
                 }
                 Chunk::Timestamp(stamp) => self.stamp = self.stamp.or(stamp.sent),
                 Chunk::Heartbeat(heartbeat) => {
-                    drop(self.heartbeats.insert(packet.to, heartbeat.info.clone()))
+                    drop(self.heartbeats.insert((packet.to, probes), heartbeat.info.clone()))
                 }
                 _ => {}
             }
