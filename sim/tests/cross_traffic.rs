@@ -195,3 +195,29 @@ fn wrong_input_is_refused_at_its_key_with_a_fix() {
     let document = Document::parse("test.toml", TEXT).unwrap();
     assert_eq!(document.blame(&oversized, &error).unwrap().key(), "traffic.cross.sizes");
 }
+
+/// A pair that is listed twice has two different sources. If both drew the same numbers, packets would come two at a time,
+/// and a short queue would lose 12 %. M/D/1/6 at a load of 0.9 loses 4.7 %.
+#[test]
+fn a_pair_that_is_listed_twice_has_two_sources() {
+    const POISSON: &str = "\
+stop = '500 s'
+[[link]]
+name = 'l'
+between = ['a', 'b']
+rate = '10 Mbit/s'
+delay = '20 ms'
+queue = '6 packets'
+[[traffic]]
+name = 'x'
+pairs = [['a', 'b'], ['a', 'b']]
+load = '9 Mbit/s'
+sizes = { '1250 B' = 1 }
+spacing = 'poisson'
+";
+    for edits in [&["traffic.x.sources=1"][..], &["traffic.x.pairs=[['a', 'b']]", "traffic.x.sources=2"]] {
+        let traffic = &result_of(POISSON, edits).traffic[0];
+        let lost = traffic.dropped as f64 / traffic.packets as f64;
+        assert!((lost - 0.047).abs() < 0.005, "{edits:?}: {lost}");
+    }
+}

@@ -66,3 +66,20 @@ fn a_change_of_what_the_trace_says_is_refused() {
         assert_eq!(change("'link', 'link'", key), None);
     }
 }
+
+/// A recorded outage, in whatever unit.
+#[test]
+fn a_sample_may_have_a_rate_of_zero() {
+    let with = |zero: &str| {
+        let text = format!(
+            "[[link]]\nname = 'l'\nbetween = ['s', 'r']\n\
+             rate = {{ samples = [['0 s', '1 Mbit/s', '5 ms', 'link'], ['1 s', '{zero}', '5 ms', 'link'], \
+             ['2 s', '1 Mbit/s', '5 ms', 'link']] }}\n\
+             [[flow]]\nname = 'f'\nfrom = 's'\nto = 'r'\nsend = '1 MB'\n"
+        );
+        let document = Document::parse("t", &text).expect("a document");
+        let scenario = document.scenario("t", &Policies::default()).unwrap_or_else(|error| panic!("{error}"));
+        run(&scenario, RunOptions::default()).expect("it runs").flows[0].completion
+    };
+    assert_eq!(with("0 Mbit/s"), with("0 bit/s"));
+}

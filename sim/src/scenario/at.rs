@@ -255,6 +255,11 @@ impl<'d> At<'d> {
         }
     }
 
+    /// A rate in bit/s; it may be zero.
+    pub(super) fn rate_or_zero(&self) -> Result<u64> {
+        self.quantity(&units::RATE)
+    }
+
     /// The rate of a link in bit/s; not zero.
     pub fn link_rate(&self) -> Result<u64> {
         match self.quantity(&units::RATE)? {

@@ -408,7 +408,7 @@ fn tabled(at: &At<'_>) -> Result<Trace> {
         match at.array("an array of time, rate, delay and loss")?.as_slice() {
             [time, rate, delay, loss] => Ok(Sample {
                 time: time.duration()?,
-                rate: if rate.string() == Ok("0 bit/s") { 0 } else { rate.rate()? },
+                rate: rate.rate_or_zero()?,
                 delay: if own(delay) { None } else { Some(delay.duration()?) },
                 loss: if own(loss) { None } else { Some(loss.probability()?) },
             }),

@@ -4,7 +4,7 @@
 //! the same agent at the ends of their routes.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::rc::Rc;
 
 use anabranch_proto::{Duration, Time};
@@ -70,11 +70,9 @@ pub(crate) fn agent(
     let ipv6 = scenario.ip_header == super::site::IPV6_HEADER;
     let mut sources = Vec::new();
     let mut start = Time::NEVER;
-    for way in &ways {
+    for (way, label) in ways.iter().zip(labels(network, &traffic.name, &ways)) {
         let route = routes.add(network, way.from, way.to, agent);
         let [from, to] = [way.from, way.to].map(|end| network.address(end, PORT, ipv6).address);
-        let [leaves, arrives] = [way.from, way.to].map(|end| network.interface_label(end));
-        let label = format!("traffic/{}/{leaves}>{arrives}", traffic.name);
         for (number, size) in sizes.iter().enumerate() {
             let mut chance = Sequence::new(scenario.seed, &format!("{label}/{number}"));
             let begins = Time::ZERO + chance.start(traffic.start);
@@ -123,6 +121,20 @@ fn ways(network: &Network, traffic: &CrossTraffic) -> Result<Vec<SourceRoute>, R
         ways.extend(traffic.both_ways.then_some(SourceRoute { from: way.to, to: way.from }));
     }
     Ok(ways)
+}
+
+/// The names of the ways' random sequences. A pair may be listed several times: its sources are then different ones.
+fn labels(network: &Network, traffic: &str, ways: &[SourceRoute]) -> Vec<String> {
+    let mut labels: Vec<String> = Vec::new();
+    let mut known: BTreeMap<String, usize> = BTreeMap::new();
+    for way in ways {
+        let [leaves, arrives] = [way.from, way.to].map(|end| network.interface_label(end));
+        let label = format!("traffic/{traffic}/{leaves}>{arrives}");
+        let before = known.entry(label.clone()).or_default();
+        labels.push(if *before == 0 { label } else { format!("{label}#{before}") });
+        *before += 1;
+    }
+    labels
 }
 
 impl CrossAgent {
