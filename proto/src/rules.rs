@@ -437,7 +437,8 @@ choices {
     lost_heartbeat: LostHeartbeat {
         /// After HB.interval and an RTO, counted from that HEARTBEAT.
         NextInterval = "next-interval",
-        /// At once, and also whenever T3-rtx of an inactive or potentially failed path expires.
+        /// At once, and also whenever T3-rtx of an inactive or potentially failed path expires. On a potentially failed
+        /// path it counts also beside data in flight.
         AtOnce = "at-once",
     } = [NextInterval, NextInterval, NextInterval, AtOnce];
 

@@ -280,7 +280,7 @@ impl Association {
         }
         self.heartbeats.sent += 1;
         view.heartbeats += 1;
-        path.health.deferred = Time::NEVER;
+        (path.health.deferred, path.health.counted) = (Time::NEVER, false);
         path.heartbeat_sent(view, now, &self.config, &mut self.chance);
         path.timers.set(Timer::Answer, now + view.rto);
         let chunk = Chunk::Heartbeat(Heartbeat::new(path.health.information(view.local, now)));

@@ -173,6 +173,7 @@ impl Association {
     //= rfc9260#section-8.1
     //= rfc9260#section-8.2
     fn path_error(&mut self, id: PathId, what: Unanswered, now: Time) {
+        self.paths.get_mut(id).health.counted = true;
         if !self.paths.view(id).up {
             // A missing answer on a path that this end cannot use says nothing about the peer.
             return;
@@ -223,7 +224,22 @@ impl Association {
 
     /// Whether a lost heartbeat is followed by another one at once.
     fn asks_at_once(&self, id: PathId) -> bool {
-        self.config.rules.lost_heartbeat == LostHeartbeat::AtOnce && self.asks_periodically(id)
+        self.lost_are_followed() && self.asks_periodically(id)
+    }
+
+    fn lost_are_followed(&self) -> bool {
+        self.config.rules.lost_heartbeat == LostHeartbeat::AtOnce
+    }
+
+    /// Whether a heartbeat that was lost on a failed path says no more than data: T3-rtx of data that is in flight
+    /// there will tell, or an error has been counted since the heartbeat left. One silence is one error, so that an
+    /// association with potentially failed paths survives the outages that another one survives.
+    //= rfc7829#section-3.2
+    fn data_tells(&self, id: PathId) -> bool {
+        let path = self.paths.get(id);
+        let may_fail = self.config.pf_max_retrans.is_some() && self.paths.view(id).has_failed();
+        let told = path.health.counted || path.timers[Timer::T3] != Time::NEVER;
+        may_fail && told && !self.lost_are_followed()
     }
 
     /// An address that the user named counts as confirmed. An address that only the peer named does not count before
@@ -284,17 +300,19 @@ impl Association {
     /// A heartbeat was not answered within an RTO.
     //= rfc9260#section-8.3
     fn heartbeat_lost(&mut self, id: PathId, now: Time) {
-        let limits = self.paths.limits;
         let (view, path) = self.paths.both(id);
         path.timers.set(Timer::Answer, Time::NEVER);
-        view.back_off(limits);
         let verifying = view.state == PathState::Unconfirmed;
         let failing = view.state == PathState::PotentiallyFailed;
         if verifying && path.health.verification_failed() {
             self.try_next_local(id);
         }
-        self.paths.note_rto(id, now, None, &mut self.notes);
-        self.path_error(id, Unanswered::Heartbeat, now);
+        if !self.data_tells(id) {
+            let limits = self.paths.limits;
+            self.paths.view_mut(id).back_off(limits);
+            self.paths.note_rto(id, now, None, &mut self.notes);
+            self.path_error(id, Unanswered::Heartbeat, now);
+        }
         // Data waits for an answer from any path, because there is no other way to learn that the peer is back.
         let needed = !self.sender.is_open() && !self.paths.views().iter().any(PathView::confirmed);
         let at_once = self.asks_at_once(id);

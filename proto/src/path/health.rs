@@ -32,6 +32,8 @@ pub(crate) struct Health {
     pub(crate) period: Duration,
     /// Whether a heartbeat is to be sent, and when.
     pub(crate) wanted: Wanted,
+    /// Whether an error of the path was counted since its last heartbeat left.
+    pub(crate) counted: bool,
     /// Since when a heartbeat waits because of HB.Max.Burst; `NEVER` if none does.
     pub(crate) deferred: Time,
     /// A heartbeat is to be sent at the next poll from this local address, which is not the path's own.
@@ -100,6 +102,7 @@ impl Health {
             used: now,
             period: Duration::ZERO,
             wanted: Wanted::No,
+            counted: false,
             deferred: Time::NEVER,
             elsewhere: None,
             last_elsewhere: None,
