@@ -217,7 +217,7 @@ choices {
     fast_recovery: FastRecovery {
         /// Every time (RFC 2960 knows no Fast Recovery).
         None = "none",
-        /// Once until the exit point is acknowledged (RFC 4960 §7.2.4).
+        /// Once until the exit point is acknowledged (RFC 4960 §7.2.4) or T3-rtx expires.
         UntilExit = "until-exit",
         /// Whenever a marked chunk is above the exit point: on the path of the lowest such chunk. The exit point moves
         /// on to the highest TSN that is not marked, and marked chunks above it cut the windows of their paths, too.

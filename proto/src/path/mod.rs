@@ -85,6 +85,8 @@ pub(crate) struct Suspect {
     pub(crate) window: u64,
     /// The slow-start threshold before the cut, in bytes.
     pub(crate) ssthresh: u64,
+    /// The exit point of the Fast Recovery that the loss has ended.
+    pub(crate) exit: Option<Tsn>,
 }
 
 impl Path {

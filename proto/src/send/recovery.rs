@@ -50,8 +50,30 @@ impl Recoveries {
 
     /// Whether this path is in loss recovery.
     pub(super) fn recovers(&self, path: PathId) -> bool {
-        let index = if self.by_path() { path.index() } else { 0 };
-        self.of.get(index).is_some_and(|exit| exit.point.is_some())
+        self.of.get(self.index(path)).is_some_and(|exit| exit.point.is_some())
+    }
+
+    /// The place of the recovery to which this path belongs.
+    fn index(&self, path: PathId) -> usize {
+        if self.by_path() { path.index() } else { 0 }
+    }
+
+    /// T3-rtx of this path has expired: slow start begins, in which the window grows. So Fast Recovery ends before its
+    /// exit point, which is returned.
+    //= rfc9260#section-7.2.3
+    pub(super) fn time_out(&mut self, path: PathId) -> Option<Tsn> {
+        let index = self.index(path);
+        let until_exit = self.rule == FastRecovery::UntilExit;
+        self.of.get_mut(index).filter(|_| until_exit)?.point.take()
+    }
+
+    /// T3-rtx of this path has expired without need: the Fast Recovery that it ended goes on, unless its exit point is
+    /// acknowledged or another one has begun. `point`: the Cumulative TSN Ack Point.
+    pub(super) fn resume(&mut self, path: PathId, exit: Option<Tsn>, point: Tsn) {
+        let index = self.index(path);
+        if let Some(of) = self.of.get_mut(index) {
+            of.point = of.point.or(exit.filter(|exit| point.before(*exit)));
+        }
     }
 
     /// The last exit point of the association, even if it was reached.
@@ -144,5 +166,34 @@ impl Recoveries {
         }
         of.last = of.point.or(of.last);
         cut
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two paths, each in Fast Recovery, or the association. T3-rtx of the second path ends its recovery only, or that
+    /// of all. By ns-2's rule it ends none.
+    //= rfc9260#section-7.2.3
+    #[test]
+    fn a_timeout_ends_fast_recovery_of_its_path() {
+        let exits = [Some(Tsn(5)), Some(Tsn(7))];
+        for (scope, rule, left) in [
+            (Recovery::Path, FastRecovery::UntilExit, [exits[0], None]),
+            (Recovery::Association, FastRecovery::UntilExit, [None, exits[1]]),
+            (Recovery::Path, FastRecovery::OncePerWindow, exits),
+            (Recovery::Association, FastRecovery::OncePerWindow, exits),
+        ] {
+            let of = exits.map(|point| Exit { point, highest: point, last: point }).to_vec();
+            let mut recoveries = Recoveries { scope, rule, exit_point: ExitPoint::HighestSent, of };
+            let points = |recoveries: &Recoveries| [recoveries.of[0].point, recoveries.of[1].point];
+            let exit = recoveries.time_out(PathId(1));
+            assert_eq!(points(&recoveries), left, "{scope:?} {rule:?}");
+            recoveries.resume(PathId(1), exit, Tsn(7));
+            assert_eq!(points(&recoveries), left, "its exit point was reached");
+            recoveries.resume(PathId(1), exit, Tsn(4));
+            assert_eq!(points(&recoveries), exits, "it was needless");
+        }
     }
 }

@@ -289,7 +289,7 @@ impl Sender {
             around.statistics.fast_recoveries += 1;
         }
         for &id in &entered {
-            self.suspect(id, around.paths.get(id).tally.marked, around);
+            self.suspect(id, around.paths.get(id).tally.marked, None, around);
             around.paths.cut(id, Loss::Missing, around.now, around.notes);
             self.tell_routes_lost(id, Loss::Missing);
             around.paths.get_mut(id).cut_timing();

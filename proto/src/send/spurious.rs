@@ -3,9 +3,9 @@
 //!
 //! For each cut, the first chunk thought lost is remembered with the time at which it was sent. When it is
 //! acknowledged, the SACK echoes the packet that it answers. If that is the packet that seemed lost and not its
-//! retransmission, the cut is taken back: the window, its threshold and RTO are restored, and chunks that the timer
-//! marked and that were not sent again yet count as in flight again. Detection follows RFC 3522, the response RFC 4015;
-//! both were written for TCP.
+//! retransmission, the cut is taken back: the window, its threshold and RTO are restored, Fast Recovery that the timer
+//! ended goes on, and chunks that the timer marked and that were not sent again yet count as in flight again. Detection
+//! follows RFC 3522, the response RFC 4015; both were written for TCP.
 
 use std::hint::cold_path;
 
@@ -17,8 +17,15 @@ use crate::{Duration, Tsn};
 
 impl Sender {
     /// The window of a path is about to be cut because `tsn` seems to be lost. Of several cuts in a row the first is
-    /// remembered: it knows the window from before all of them.
-    pub(super) fn suspect(&self, id: PathId, tsn: Option<Tsn>, around: &mut SendContext<'_>) {
+    /// remembered: it knows the window from before all of them. `exit`: the exit point of the Fast Recovery that the
+    /// loss has ended.
+    pub(super) fn suspect(
+        &self,
+        id: PathId,
+        tsn: Option<Tsn>,
+        exit: Option<Tsn>,
+        around: &mut SendContext<'_>,
+    ) {
         if around.config.mechanisms.spurious_losses == SpuriousLosses::Off {
             return;
         }
@@ -27,7 +34,7 @@ impl Sender {
             && path.suspect.is_none()
         {
             let (window, ssthresh) = (view.window, view.ssthresh);
-            path.suspect = Some(Suspect { tsn, sent: sent.at, window, ssthresh });
+            path.suspect = Some(Suspect { tsn, sent: sent.at, window, ssthresh, exit });
         }
     }
 
@@ -56,6 +63,7 @@ impl Sender {
 
     fn undo(&mut self, id: PathId, suspect: Suspect, rtt: Duration, around: &mut SendContext<'_>) {
         self.outstanding.unmark_timed_out(id, around.paths);
+        self.recoveries.resume(id, suspect.exit, self.outstanding.point());
         let limits = around.paths.limits;
         around.paths.view_mut(id).measure(rtt, limits);
         around.paths.note_rto(id, around.now, Some(rtt), around.notes);

@@ -24,7 +24,8 @@ impl Sender {
         around.notes.add(around.now, || NoteKind::T3 { path: id });
         let probe = self.probing && self.heard_since_probe && self.outstanding.only().is_some();
         if !probe {
-            self.suspect(id, around.paths.get(id).earliest, around);
+            let exit = self.recoveries.time_out(id);
+            self.suspect(id, around.paths.get(id).earliest, exit, around);
             around.paths.cut(id, Loss::Timeout, around.now, around.notes);
             self.tell_routes_lost(id, Loss::Timeout);
         }

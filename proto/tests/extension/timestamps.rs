@@ -148,6 +148,29 @@ fn a_fast_retransmission_can_be_spurious() {
     }
 }
 
+/// Chunk 4 is lost, and its retransmission is acknowledged. Then chunk 6 is late in Fast Recovery, which T3-rtx ends.
+/// That was needless, so Fast Recovery goes on: the report of chunk 7 starts no other.
+//= rfc9260#section-7.2.4
+#[test]
+fn a_spurious_timeout_does_not_end_fast_recovery() {
+    for (late, recoveries) in [(true, 1), (false, 2)] {
+        let mut bench = cautious("undo");
+        bench.send(8, FULL);
+        for tsn in 1..=3 {
+            hear(&mut bench, sack(tsn, None, None));
+        }
+        hear(&mut bench, sack(3, Some(2), None));
+        hear(&mut bench, sack(5, None, None));
+        let stamps_before = stamps(&mut bench);
+        let sixth = stamps_before[5];
+        bench.pass(ms(1000));
+        hear(&mut bench, sack(6, None, sixth.sent.filter(|_| late)));
+        assert_eq!(bench.end.statistics(bench.now, bench.id).spurious_losses, u64::from(late));
+        hear(&mut bench, sack(6, Some(2), None));
+        assert_eq!(bench.end.statistics(bench.now, bench.id).fast_recoveries, recoveries);
+    }
+}
+
 /// With timestamps, one missing report and this choice of `spurious_losses`.
 fn cautious(choice: &str) -> Bench {
     let mut config = offering();
