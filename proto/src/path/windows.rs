@@ -46,9 +46,11 @@ impl Paths {
         self.renew(id, now, notes);
     }
 
-    /// The path works again: its window begins with this number of packets.
+    /// The path works again: its window begins with this number of packets, which may leave at once.
     pub(crate) fn reopen(&mut self, id: PathId, packets: u32, now: Time, notes: &mut Notes) {
-        self.rest[id.index()].congestion.reopen(packets);
+        let path = &mut self.rest[id.index()];
+        path.congestion.reopen(packets);
+        path.after_timeout = false;
         self.renew(id, now, notes);
     }
 
