@@ -120,9 +120,11 @@ impl Standard {
     //= rfc9260#section-7.2.2
     fn count(&mut self, acked: &Acked) {
         let full = self.is_full(acked);
+        // While Fast Recovery forbids steps, what counts is enough for one step at most.
+        let most = if self.is_barred(acked) { self.window } else { u64::MAX };
         let (counted, cap) = match self.rules.partial_bytes {
-            PartialBytes::OnAdvance => (if acked.advanced { acked.all() } else { 0 }, u64::MAX),
-            PartialBytes::Capped => (acked.all(), if full { u64::MAX } else { self.window }),
+            PartialBytes::OnAdvance => (if acked.advanced { acked.all() } else { 0 }, most),
+            PartialBytes::Capped => (acked.all(), if full { most } else { self.window }),
             PartialBytes::Split => {
                 let full = self.grows_unused || acked.unacknowledged_before >= self.window;
                 let cumulative = if full { acked.cumulative } else { 0 };
@@ -309,6 +311,25 @@ mod tests {
             let mut w = Standard { at_threshold, ..new(Rules::RFC9260, 8808, 8808) };
             w.acked(&Acked { recovery: true, flight: 8808, ..ack(8808, 8808) }, &[]);
             assert_eq!((w.window, w.partial_bytes_acked), (8808, 0));
+        }
+    }
+
+    /// Fast Recovery of the association forbids growth on a path that lost nothing, for five windows. Behind it the
+    /// window grows by one packet for each window acknowledged, after a first one.
+    //= rfc9260#section-7.2.2
+    #[test]
+    fn fast_recovery_of_another_path_is_followed_by_one_step_a_window() {
+        for rules in [Rules::RFC4960, Rules::RFC9260] {
+            let mut w = new(rules, 14_680, 5872);
+            let full = |recovery| Acked { recovery, flight: 14_680, ..ack(1468, 17_616) };
+            for _ in 0..50 {
+                w.acked(&full(true), &[]);
+            }
+            assert_eq!(w.window, 14_680);
+            for _ in 0..10 {
+                w.acked(&full(false), &[]);
+            }
+            assert_eq!(w.window, 14_680 + w.unit, "{rules:?}");
         }
     }
 
