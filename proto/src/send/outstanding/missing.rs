@@ -50,13 +50,14 @@ impl Outstanding {
         Ranges::of(std::iter::once((0, limit))).without(&self.acked, |start, end| {
             for offset in start..end {
                 let (sent, tsn) = (&mut ring[offset as usize], first.plus(offset));
-                if !counts(sent, fast, newest) {
+                let open = is_open(sent, rules.timed_out);
+                if !counts(sent, fast, newest) || (sent.waits_after_t3() && !open) {
                     continue;
                 }
                 let Some(reports) = counting.reports(sent, tsn, paths) else { continue };
                 sent.missing = sent.missing.saturating_add(reports);
                 let enough = u32::from(sent.missing) >= needed;
-                let mark = enough && is_open(sent, rules.timed_out) && may_mark(sent, fast);
+                let mark = enough && open && may_mark(sent, fast);
                 each(tsn, sent.missing, mark);
                 if mark {
                     sent.fast = Some(highest);

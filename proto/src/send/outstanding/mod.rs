@@ -83,6 +83,11 @@ impl Sent {
     fn is_marked(&self) -> bool {
         matches!(self.state, ChunkState::Marked(_))
     }
+
+    /// Whether T3-rtx has marked it, and it was not sent again yet.
+    fn waits_after_t3(&self) -> bool {
+        self.state == ChunkState::Marked(Why::Timeout)
+    }
 }
 
 /// The ring of sent chunks.
