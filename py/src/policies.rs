@@ -371,6 +371,14 @@ impl Congestion for PythonWindow {
         called.unwrap_or_else(raised);
     }
 
+    fn restart(&mut self, most: u64) {
+        Python::attach(|py| self.call(py, "restart", (most,)).map(drop)).unwrap_or_else(raised);
+    }
+
+    fn set_unit(&mut self, unit: u64) {
+        Python::attach(|py| self.call(py, "set_unit", (unit,)).map(drop)).unwrap_or_else(raised);
+    }
+
     fn reopen(&mut self, packets: u32) {
         Python::attach(|py| self.call(py, "reopen", (packets,)).map(drop)).unwrap_or_else(raised);
     }

@@ -82,11 +82,11 @@ impl Association {
     pub(super) fn move_to(&mut self, id: PathId, local: Address, now: Time) {
         self.evacuate(id, now);
         self.paths.go_from(id, local);
+        self.paths.fix_mtu(id, &self.config);
         self.paths.begin_congestion(id, &self.config, &self.window);
         let view = self.paths.view_mut(id);
         (view.srtt, view.min_rtt) = (None, None);
         self.paths.get_mut(id).timed = None;
-        self.paths.fix_mtu(id, &self.config);
         self.sender.event();
     }
 

@@ -68,6 +68,8 @@ pub(crate) struct Path {
     pub(crate) suspect: Option<Suspect>,
     /// The search for the path MTU.
     pub(crate) mtu: Mtu,
+    /// The unit of the congestion window, in bytes.
+    unit: u64,
     /// The parameters that the user set for this path alone.
     pub(crate) own: PathParameters,
     /// The result so far of the SACK that is being processed, for this path.
@@ -94,7 +96,7 @@ pub(crate) struct Suspect {
 impl Path {
     /// A path on which nothing was sent yet.
     fn new(
-        congestion: Box<dyn Congestion>,
+        (unit, congestion): (u64, Box<dyn Congestion>),
         max_cwnd: u64,
         mtu: Mtu,
         health: Health,
@@ -118,6 +120,7 @@ impl Path {
             health,
             suspect: None,
             mtu,
+            unit,
             own: PathParameters::default(),
             tally: SackResult::default(),
             rack: None,

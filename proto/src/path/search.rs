@@ -137,8 +137,7 @@ impl Paths {
     }
 
     /// Limits the packets of a path, unless the user has fixed their size. What was found before remains valid within
-    /// the limit. The unit of the windows does not change. Chunks that were sent keep their size and, if necessary,
-    /// leave in packets that IP fragments.
+    /// the limit. Chunks that were sent keep their size and, if necessary, leave in packets that IP fragments.
     fn limit_mtu(&mut self, id: PathId, limit: u32, now: Time, config: &Config) {
         let path = self.get_mut(id);
         if path.own.mtu.is_some() {
@@ -167,13 +166,14 @@ impl Paths {
         self.search_mtu(id, config);
     }
 
-    /// Computes the largest DATA chunk that fits a packet of this path.
+    /// Computes the largest DATA chunk that fits a packet of this path. The window counts in such packets.
     //= rfc6951#section-5.6
     pub(crate) fn measure_pmdcs(&mut self, id: PathId, config: &Config) {
         let (size, overhead) = (self.get(id).mtu.size, self.overhead());
         let view = self.view_mut(id);
         view.pmdcs = pmdcs(size, config.ip_header, view.remote) - overhead;
         self.renew_smallest_pmdcs();
+        self.renew_unit(id, config);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The paths of an association: their facts in one slice, their other state in another.
 
 use super::estimate::Needs;
-use super::start::start;
+use super::start::{start, unit};
 use super::{Mtu, Path, PathId, PathState, PathView, RttSamples, SackResult, Timers, Wanted};
 use crate::control::rtt::RtoLimits;
 use crate::mechanisms::{Mechanisms, T3Flight};
@@ -39,7 +39,7 @@ pub(crate) struct Paths {
     /// The estimates that policies need of every path.
     pub(super) needs: Needs,
     /// Bytes that timestamps occupy in packets with data.
-    stamps: u32,
+    pub(super) stamps: u32,
     /// Bytes that an extension occupies in packets with data.
     overhead: u32,
     /// When T3-rtx of any path last expired.
@@ -227,10 +227,12 @@ impl Paths {
         chance: &mut ChaCha8Rng,
     ) {
         let gone = self.rest.get(id.index());
+        let mtu = Mtu::new(config);
+        let unit = unit(config, remote, mtu.size(), self.stamps);
         let mut path = Path::new(
-            window(start(config, remote, self.stamps)),
+            (unit, window(start(config, remote, unit))),
             max_cwnd(config, id),
-            Mtu::new(config),
+            mtu,
             Health::new(now, chance),
             config.rules.rtt_on_cut,
         );
@@ -367,7 +369,8 @@ impl Paths {
     pub(crate) fn begin_congestion(&mut self, id: PathId, config: &Config, window: &MakeWindow) {
         let stamps = self.stamps;
         let (view, path) = self.both(id);
-        path.congestion = window(start(config, view.remote, stamps));
+        path.unit = unit(config, view.remote, path.mtu.size(), stamps);
+        path.congestion = window(start(config, view.remote, path.unit));
         (view.window, view.ssthresh) = (path.cwnd(), path.congestion.ssthresh());
         (path.after_timeout, path.idle_rtos) = (false, 0);
     }

@@ -1,4 +1,4 @@
-//! The initial congestion window of a path (RFC 9260 §7.2.1).
+//! The initial congestion window of a path (RFC 9260 §7.2.1), and the unit in which its window grows.
 
 use super::mtu::pmdcs;
 use crate::Config;
@@ -6,13 +6,15 @@ use crate::policy::Start;
 use crate::rules::{InitialWindow, WindowUnit};
 use crate::wire::Address;
 
-/// The unit of windows is the size that the search for the MTU aims at, not the size with which it begins. Timestamps
-/// occupy `stamps` bytes of it.
-pub(super) fn start(config: &Config, remote: Address, stamps: u32) -> Start {
-    let unit = u64::from(match config.rules.window_unit {
-        WindowUnit::Mtu => config.mtu,
-        WindowUnit::Pmdcs => pmdcs(config.mtu, config.ip_header, remote) - stamps,
-    });
+/// The unit of the window of a path whose packets have at most `mtu` bytes. Timestamps occupy `stamps` of them.
+pub(super) fn unit(config: &Config, remote: Address, mtu: u32, stamps: u32) -> u64 {
+    u64::from(match config.rules.window_unit {
+        WindowUnit::Mtu => mtu,
+        WindowUnit::Pmdcs => pmdcs(mtu, config.ip_header, remote) - stamps,
+    })
+}
+
+pub(super) fn start(config: &Config, remote: Address, unit: u64) -> Start {
     let window = initial_window(config, unit, remote.ip.is_ipv6());
     Start { unit, window, ssthresh: config.initial_ssthresh.unwrap_or(u64::MAX) }
 }
@@ -37,7 +39,10 @@ mod tests {
     #[test]
     fn initial_windows_of_the_eras() {
         let remote = Address::ip(std::net::IpAddr::from([127, 0, 0, 1]));
-        let first = |rules| start(&Config { rules, ..Config::default() }, remote, 0).window;
+        let first = |rules| {
+            let config = Config { rules, ..Config::default() };
+            start(&config, remote, unit(&config, remote, config.mtu, 0)).window
+        };
         assert_eq!(first(Rules::RFC2960), 3000);
         assert_eq!(first(Rules::RFC4960), 4380);
         assert_eq!(first(Rules::RFC9260), 4404);

@@ -1,10 +1,11 @@
 //! What the windows of paths are told, and what they say then.
 
+use super::start::{start, unit};
 use super::{PathId, PathState, PathView, Paths, Suspect, Timer};
 use crate::notes::Notes;
 use crate::policy::{Acked, Loss, Lost, Sibling};
 use crate::rules::DecayTie;
-use crate::{Duration, Time};
+use crate::{Config, Duration, Time};
 
 impl Paths {
     /// Reports the SACK to a path's window. Makes no note of it.
@@ -52,6 +53,28 @@ impl Paths {
         path.congestion.reopen(packets);
         path.after_timeout = false;
         self.renew(id, now, notes);
+    }
+
+    /// The packets of the path may have another size now: it becomes the unit of the window. The window keeps its bytes,
+    /// with two exceptions: before the first data it is at most the initial window for this size, and after a timeout
+    /// at most one packet.
+    //= rfc9260#section-7.2.1
+    //= rfc8899#section-3
+    pub(super) fn renew_unit(&mut self, id: PathId, config: &Config) {
+        let stamps = self.stamps;
+        let (view, path) = self.both(id);
+        let unit = unit(config, view.remote, path.mtu.size(), stamps);
+        if unit == path.unit {
+            return;
+        }
+        path.unit = unit;
+        path.congestion.set_unit(unit);
+        if view.chunks == 0 {
+            path.congestion.restart(start(config, view.remote, unit).window);
+        } else if path.after_timeout {
+            path.congestion.restart(unit);
+        }
+        self.see_window(id);
     }
 
     /// Updates the facts that the window of `own` sees: those of its own path and of the active paths.

@@ -103,8 +103,9 @@ fn a_black_hole() {
     assert_eq!(bench.view(0).pmdcs, 1468);
     bench.hear(Chunk::HeartbeatAck(Heartbeat::new(info)));
     assert_eq!((bench.view(0).pmdcs, bench.view(0).state), (1168, PathState::Active));
+    assert_eq!(bench.windows(), (1168, 4 * 1468), "one packet, as after a timeout");
     assert_eq!(answer(&mut bench, 1400), Some((3000, 1348)), "and the search begins, below what is lost");
-    assert_eq!(bench.view(0).pmdcs, 1316);
+    assert_eq!((bench.view(0).pmdcs, bench.window()), (1316, 1168));
     bench.send(1, 1452);
     bench.until(at_ms(7000));
     let data: Vec<_> = bench.sent.iter().filter(|sent| !tsns(&sent.1).is_empty()).collect();

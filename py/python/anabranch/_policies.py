@@ -27,7 +27,8 @@ class WindowPolicy(Protocol):
 
     The class is called once for each path with `unit` (the size by which windows grow), `initial` and `threshold`, all
     in bytes, and the settings of the scenario. After each call the attributes `window` and, if there is one, `ssthresh`
-    are read, in bytes. `reopen(packets)`, `idle(times)` and `estimated(rate, base_rtt, queueing)` (bit/s and seconds, each None
+    are read, in bytes. `reopen(packets)`, `idle(times)`, `restart(most)` (the window becomes `most` bytes at most),
+    `set_unit(unit)` (packets have another size) and `estimated(rate, base_rtt, queueing)` (bit/s and seconds, each None
     before its first sample) are called too if the class has them.
     """
 

@@ -171,6 +171,18 @@ impl Congestion for Cubic {
         self.window = self.window.min(most as f64 / self.unit);
     }
 
+    /// The steepness counts in units, so a new curve begins here, towards the target of the old one.
+    fn set_unit(&mut self, unit: u64) {
+        if let Some(stage) = self.stage.take() {
+            self.most = stage.most;
+        }
+        let scale = self.unit / unit as f64;
+        self.unit = unit as f64;
+        for size in [&mut self.window, &mut self.ssthresh, &mut self.before_cut, &mut self.most] {
+            *size *= scale;
+        }
+    }
+
     /// Begins a new curve whose target is the window before the cut (RFC 9438 §4.9).
     fn undo(&mut self, window: u64, ssthresh: u64) {
         self.window = self.window.max(window as f64 / self.unit);
@@ -312,6 +324,25 @@ mod tests {
         run(&mut window, 0.0, 0.8, 0.1);
         assert!(window.window >= 70.0, "slow start: {}", window.window);
         assert_eq!(window.stage.map(|stage| stage.k), Some(0.0));
+    }
+
+    /// With packets of half the size, the way from 70,000 to 100,000 bytes is twice as many units: a new curve is there
+    /// after cbrt(60/0.4) = 5.3 s, not before, and does not pass it at once.
+    //= rfc9438#section-4.2
+    #[test]
+    fn packets_of_another_size_begin_a_new_curve_with_the_same_target() {
+        let mut window = cubic(100, u64::MAX);
+        window.lost(&lost(Loss::Missing), &[]);
+        run(&mut window, 0.0, 0.1, 0.1);
+        let before = window.window();
+        window.set_unit(UNIT / 2);
+        assert!(window.window().abs_diff(before) <= 1, "{} of {before}", window.window());
+        let at = |window: &mut Cubic, from: f64| {
+            run(window, from, 1.0, 0.1);
+            window.window()
+        };
+        let seen: Vec<u64> = (0..6).map(|second| at(&mut window, 0.1 + f64::from(second))).collect();
+        assert!(seen[1] < 97_000 && (99_000..=100_100).contains(&seen[4]), "{seen:?}");
     }
 
     /// A second timeout with nothing acknowledged in between leaves the threshold of the first.

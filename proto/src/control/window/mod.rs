@@ -43,9 +43,12 @@ pub trait Congestion: CloneWindow + Debug + Send {
     /// The last cut, or the last series of cuts, was needless because nothing was lost. Before it, the window and the
     /// threshold had these values, in bytes.
     fn undo(&mut self, _window: u64, _ssthresh: u64) {}
-    /// Transmission begins again after a pause: the window becomes at most `most` bytes. TCP asks for this; SCTP has
-    /// `idle`.
+    /// The window becomes at most `most` bytes. TCP asks for this after a pause, for which SCTP has `idle`; SCTP asks
+    /// for it when its packets become smaller before the first data, or after a timeout.
     fn restart(&mut self, _most: u64) {}
+    /// The packets of the path have another size: the unit becomes this number of bytes. The window and the threshold
+    /// keep their bytes. TCP never asks for this.
+    fn set_unit(&mut self, _unit: u64) {}
     /// The path answers again after it was potentially failed: begin with this number of packets.
     fn reopen(&mut self, _packets: u32) {}
     /// Nothing was sent on this path for one RTO, for the `times`-th time in a row. Returns whether another RTO

@@ -79,6 +79,10 @@ impl Congestion for Reno {
         self.window = self.window.min(most);
     }
 
+    fn set_unit(&mut self, unit: u64) {
+        self.segment = unit;
+    }
+
     fn undo(&mut self, window: u64, ssthresh: u64) {
         self.window = self.window.max(window);
         self.ssthresh = self.ssthresh.max(ssthresh);

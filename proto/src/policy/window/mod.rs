@@ -15,8 +15,8 @@ pub use crate::control::window::{
 
 #[cfg(test)]
 mod tests {
-    use super::Start;
-    use crate::{Config, Policies, PolicySpec};
+    use super::{Acked, Loss, Lost, Start};
+    use crate::{Config, Policies, PolicySpec, Time};
 
     /// After a pause no window is larger than it is told, nor than it was; its threshold stays.
     //= rfc5681#section-4.1
@@ -30,6 +30,35 @@ mod tests {
                 window.restart(most);
             }
             assert_eq!((window.window(), window.ssthresh()), (4000, 8000), "{name}");
+        }
+    }
+
+    /// Packets of another size change neither the window nor its threshold, but all that is counted in packets: here
+    /// the window after a timeout, and how much one acknowledgement of slow start adds.
+    //= rfc8899#section-3
+    //= rfc9260#section-7.2.1
+    #[test]
+    fn every_window_can_count_in_another_unit() {
+        let policies = Policies::default();
+        for name in policies.window_names() {
+            let make = policies.window(&PolicySpec::named(name), &Config::default()).expect("no settings");
+            for unit in [500, 2000] {
+                let mut window = make(Start { unit: 1000, window: 20_000, ssthresh: 40_000 });
+                window.set_unit(unit);
+                assert_eq!((window.window(), window.ssthresh()), (20_000, 40_000), "{name}");
+                window.lost(&Lost { now: Time::ZERO, how: Loss::Timeout, outstanding: 20_000 }, &[]);
+                assert_eq!(window.window(), unit, "{name}");
+                let flight = window.window();
+                let acked = Acked {
+                    cumulative: 4000,
+                    advanced: true,
+                    flight_before: flight,
+                    unacknowledged_before: flight,
+                    ..Acked::default()
+                };
+                window.acked(&acked, &[]);
+                assert_eq!(window.window(), 2 * unit, "{name}");
+            }
         }
     }
 }

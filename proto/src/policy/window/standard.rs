@@ -200,6 +200,10 @@ impl Congestion for Standard {
         self.window = self.window.min(most);
     }
 
+    fn set_unit(&mut self, unit: u64) {
+        self.unit = unit;
+    }
+
     fn reopen(&mut self, packets: u32) {
         self.window = u64::from(packets) * self.unit;
     }

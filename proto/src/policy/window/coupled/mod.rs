@@ -160,6 +160,10 @@ impl Congestion for Coupled {
         self.standard.restart(most);
     }
 
+    fn set_unit(&mut self, unit: u64) {
+        self.standard.set_unit(unit);
+    }
+
     fn reopen(&mut self, packets: u32) {
         self.standard.reopen(packets);
     }
