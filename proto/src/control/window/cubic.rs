@@ -1,7 +1,7 @@
 //! `cubic`: the window of RFC 9438. After a loss it grows along a cubic function of time towards the window at the
 //! loss. It counts in its unit; times are in seconds.
 
-use super::{Acked, Congestion, Loss, Lost, Sibling, Start};
+use super::{Acked, Congestion, Decay, Decayed, Loss, Lost, Sibling, Start};
 use crate::Time;
 use crate::control::rtt::RttEstimate;
 
@@ -32,6 +32,7 @@ pub enum Alpha {
 pub struct Cubic {
     unit: f64,
     alpha: Alpha,
+    decay: Decay,
     /// The window and its threshold, in units.
     window: f64,
     ssthresh: f64,
@@ -67,6 +68,7 @@ impl Cubic {
         Cubic {
             unit,
             alpha,
+            decay: Decay::OFF,
             window: start.window as f64 / unit,
             ssthresh,
             before_cut: 0.0,
@@ -77,6 +79,11 @@ impl Cubic {
             heard: (Time::ZERO, false),
             rtt: None,
         }
+    }
+
+    /// The same, which decays while nothing is sent.
+    pub(crate) fn decaying(self, decay: Decay) -> Self {
+        Cubic { decay, ..self }
     }
 
     /// An acknowledgement arrives while the window is used fully or not. The curve stands still for the time in which
@@ -181,6 +188,23 @@ impl Congestion for Cubic {
         for size in [&mut self.window, &mut self.ssthresh, &mut self.before_cut, &mut self.most] {
             *size *= scale;
         }
+    }
+
+    fn reopen(&mut self, packets: u32) {
+        self.window = f64::from(packets);
+    }
+
+    fn idle(&mut self, times: u32) -> bool {
+        let (before, threshold) = (self.window(), self.ssthresh());
+        let Decayed { window, ssthresh, goes_on } =
+            self.decay.after(times, self.unit as u64, before, threshold);
+        if window != before {
+            self.window = window as f64 / self.unit;
+        }
+        if ssthresh != threshold {
+            self.ssthresh = ssthresh as f64 / self.unit;
+        }
+        goes_on
     }
 
     /// Begins a new curve whose target is the window before the cut (RFC 9438 §4.9).

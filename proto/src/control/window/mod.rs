@@ -1,9 +1,11 @@
 //! Congestion windows: how many bytes may be in flight on a path.
 
 mod cubic;
+mod decay;
 mod reno;
 
 pub use cubic::{Alpha, Cubic};
+pub(crate) use decay::{Decay, Decayed};
 pub use reno::{Halving, Reno};
 
 use std::fmt::Debug;

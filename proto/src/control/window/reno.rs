@@ -1,6 +1,6 @@
 //! `reno`: the window of TCP (RFC 5681), in bytes.
 
-use super::{Acked, Congestion, Loss, Lost, Sibling, Start};
+use super::{Acked, Congestion, Decay, Decayed, Loss, Lost, Sibling, Start};
 
 /// How half of a window is computed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -16,6 +16,7 @@ pub enum Halving {
 pub struct Reno {
     segment: u64,
     halving: Halving,
+    decay: Decay,
     window: u64,
     ssthresh: u64,
     /// Bytes acknowledged towards the next step of congestion avoidance.
@@ -28,7 +29,12 @@ impl Reno {
     /// The window of a path with this start.
     pub fn new(start: Start, halving: Halving) -> Self {
         let Start { unit: segment, window, ssthresh } = start;
-        Reno { segment, halving, window, ssthresh, counted: 0, timed_out: false }
+        Reno { segment, halving, decay: Decay::OFF, window, ssthresh, counted: 0, timed_out: false }
+    }
+
+    /// The same, which decays while nothing is sent.
+    pub(crate) fn decaying(self, decay: Decay) -> Self {
+        Reno { decay, ..self }
     }
 
     /// The ssthresh that a loss leaves, of what was outstanding. With SACK more than the window can be outstanding,
@@ -86,6 +92,17 @@ impl Congestion for Reno {
     fn undo(&mut self, window: u64, ssthresh: u64) {
         self.window = self.window.max(window);
         self.ssthresh = self.ssthresh.max(ssthresh);
+    }
+
+    fn reopen(&mut self, packets: u32) {
+        self.window = u64::from(packets) * self.segment;
+    }
+
+    fn idle(&mut self, times: u32) -> bool {
+        let Decayed { window, ssthresh, goes_on } =
+            self.decay.after(times, self.segment, self.window, self.ssthresh);
+        (self.window, self.ssthresh) = (window, ssthresh);
+        goes_on
     }
 
     fn lost(&mut self, lost: &Lost, _: &[Sibling]) {

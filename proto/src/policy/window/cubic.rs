@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::{Alpha, Cubic, MakeWindow};
 use crate::Config;
+use crate::control::window::Decay;
 use crate::policy::{PolicyError, PolicySpec};
 
-pub(in crate::policy) fn make(spec: &PolicySpec, _: &Config) -> Result<MakeWindow, PolicyError> {
+pub(in crate::policy) fn make(spec: &PolicySpec, config: &Config) -> Result<MakeWindow, PolicyError> {
     let mut alpha = Alpha::default();
     for (key, value) in &spec.settings {
         alpha = match (key.as_str(), value.text()) {
@@ -18,7 +19,8 @@ pub(in crate::policy) fn make(spec: &PolicySpec, _: &Config) -> Result<MakeWindo
             }
         };
     }
-    Ok(Arc::new(move |start| Box::new(Cubic::new(start, alpha))))
+    let decay = Decay::of(&config.rules);
+    Ok(Arc::new(move |start| Box::new(Cubic::new(start, alpha).decaying(decay))))
 }
 
 #[cfg(test)]

@@ -33,6 +33,31 @@ mod tests {
         }
     }
 
+    /// A path that answers after it was potentially failed begins with the number of packets that is asked for.
+    #[test]
+    fn every_window_can_be_reopened() {
+        let policies = Policies::default();
+        for name in policies.window_names() {
+            let make = policies.window(&PolicySpec::named(name), &Config::default()).expect("no settings");
+            let mut window = make(Start { unit: 1000, window: 1000, ssthresh: 8000 });
+            window.reopen(2);
+            assert_eq!((window.window(), window.ssthresh()), (2000, 8000), "{name}");
+        }
+    }
+
+    /// By the default rules, 20 packets become 10, 5 and 4, and ssthresh what they were.
+    //= rfc9260#section-7.2.1
+    #[test]
+    fn every_window_decays_while_nothing_is_sent() {
+        let policies = Policies::default();
+        for name in policies.window_names() {
+            let make = policies.window(&PolicySpec::named(name), &Config::default()).expect("no settings");
+            let mut window = make(Start { unit: 1000, window: 20_000, ssthresh: 8000 });
+            let seen = [1, 2, 3].map(|times| (window.idle(times), window.window(), window.ssthresh()));
+            assert_eq!(seen, [(true, 10_000, 20_000), (true, 5000, 20_000), (false, 4000, 20_000)], "{name}");
+        }
+    }
+
     /// Packets of another size change neither the window nor its threshold, but all that is counted in packets: here
     /// the window after a timeout, and how much one acknowledgement of slow start adds.
     //= rfc8899#section-3

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use super::{Halving, MakeWindow, Reno};
 use crate::Config;
+use crate::control::window::Decay;
 use crate::policy::{PolicyError, PolicySpec, no_settings};
 
-pub(in crate::policy) fn make(spec: &PolicySpec, _: &Config) -> Result<MakeWindow, PolicyError> {
+pub(in crate::policy) fn make(spec: &PolicySpec, config: &Config) -> Result<MakeWindow, PolicyError> {
     no_settings(spec)?;
-    Ok(Arc::new(|start| Box::new(Reno::new(start, Halving::Fraction))))
+    let decay = Decay::of(&config.rules);
+    Ok(Arc::new(move |start| Box::new(Reno::new(start, Halving::Fraction).decaying(decay))))
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::{Acked, Congestion, Loss, Lost, MakeWindow, Sibling, Start};
 use crate::Config;
+use crate::control::window::{Decay, Decayed};
 use crate::mechanisms::{AtThreshold, Mechanisms, T3Floor};
 use crate::policy::{PolicyError, PolicySpec};
-use crate::rules::{Growth, IdleDecay, PartialBytes, RecoveryGrowth, Rules, T3Cut};
+use crate::rules::{Growth, PartialBytes, RecoveryGrowth, Rules, T3Cut};
 
 #[derive(Clone, Debug)]
 pub(super) struct Standard {
@@ -208,26 +209,11 @@ impl Congestion for Standard {
         self.window = u64::from(packets) * self.unit;
     }
 
-    //= rfc9260#section-7.2.1
     fn idle(&mut self, times: u32) -> bool {
-        let floor = u64::from(self.rules.idle_floor) * self.unit;
-        let halved = (self.window / 2).max(floor);
-        match self.rules.idle_decay {
-            IdleDecay::Off => return false,
-            IdleDecay::Literal => {
-                if self.window > 2 * self.unit {
-                    self.window = halved;
-                }
-            }
-            IdleDecay::Halve => self.window = self.window.min(halved),
-            IdleDecay::Remember => {
-                if times == 1 && self.window > halved {
-                    self.ssthresh = self.window;
-                }
-                self.window = self.window.min(halved);
-            }
-        }
-        self.window > floor
+        let Decayed { window, ssthresh, goes_on } =
+            Decay::of(&self.rules).after(times, self.unit, self.window, self.ssthresh);
+        (self.window, self.ssthresh) = (window, ssthresh);
+        goes_on
     }
 }
 
