@@ -177,11 +177,13 @@ impl Association {
         self.local_tsn = cookie.local_tsn;
         self.sender = sender;
         self.take_peer(cookie.peer_tsn, cookie.peer_buffer, cookie.streams, &cookie.agreement);
-        self.paths = self.paths.begun_anew(&self.config);
+        let begun_anew = self.paths.begun_anew(&self.config);
+        let before = std::mem::replace(&mut self.paths, begun_anew);
         // These name paths, and a shutdown, of before the restart.
         (self.detour, self.guard) = (Detour::default(), Time::NEVER);
         self.named.clear();
         self.add_paths(&cookie.peers, cookie.pair(), now);
+        self.keep_path_parameters(&before);
         self.control.clear();
         self.establish(self.answered(cookie), Event::Restart, now);
         self.reply_cookie(local, source);

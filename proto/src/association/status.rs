@@ -2,7 +2,7 @@
 
 use super::Association;
 use crate::endpoint::Status;
-use crate::path::{PathId, PathParameters};
+use crate::path::{PathId, PathParameters, Paths};
 use crate::{Config, ConfigError, Parameters, Time};
 
 impl Association {
@@ -65,6 +65,19 @@ impl Association {
             path.schedule_heartbeat(view, &self.config, &mut self.chance);
         }
         true
+    }
+
+    /// Takes over the parameters that the user set for paths of before a restart of the peer. A path may leave from
+    /// another address now.
+    pub(super) fn keep_path_parameters(&mut self, before: &Paths) {
+        for id in self.paths.ids() {
+            let view = self.paths.view(id);
+            let known = before.of_pair(view.local, view.remote).or_else(|| before.to(view.remote));
+            self.paths.get_mut(id).own = known.map(|known| before.get(known).own).unwrap_or_default();
+            if self.paths.get(id).own.mtu.is_some() {
+                self.paths.fix_mtu(id, &self.config);
+            }
+        }
     }
 
     fn reschedule_heartbeats(&mut self) {
