@@ -112,10 +112,14 @@ impl Paths {
     }
 
     /// A router reported that packets to this peer address may have at most `limit` bytes with the IP header. Such a
-    /// report never makes packets larger: it may be old, or come from a router in front of the narrowest link.
+    /// report never makes packets larger: it may be old, or come from a router in front of the narrowest link. A limit
+    /// below the smallest size is invalid and changes nothing.
     //= rfc8899#section-4.6.2
     pub(crate) fn too_big(&mut self, remote: Address, limit: u32, now: Time, config: &Config) {
-        let limit = limit.clamp(smallest_mtu(config), config.mtu);
+        if limit < smallest_mtu(config) {
+            return;
+        }
+        let limit = limit.min(config.mtu);
         for id in self.ids().filter(|id| self.view(*id).remote == remote).collect::<Vec<_>>() {
             self.limit_mtu(id, limit, now, config);
         }
@@ -177,8 +181,8 @@ impl Paths {
     }
 }
 
-/// The smallest packet size that a report or a setting can ask for, in bytes with the IP header: 508 bytes of SCTP and
-/// UDP.
+/// MIN_PLPMTU: the smallest packet size that a report or a setting can ask for, in bytes with the IP header: 508 bytes
+/// of SCTP and UDP.
 fn smallest_mtu(config: &Config) -> u32 {
     config.ip_header + 508
 }
