@@ -359,6 +359,7 @@ impl Association {
         self.errors = 0;
         self.paths.note_rto(id, now, Some(rtt), &mut self.notes);
         self.paths.small_came_through(id, now, &self.config);
+        self.paths.resume_search(id);
         let before = self.paths.view(id).state;
         if before != PathState::Active {
             self.set_state(id, PathState::Active);

@@ -2,7 +2,8 @@
 //!
 //! A probe is a HEARTBEAT followed by a PAD chunk: its answer proves that packets of its size get through. Sizes are
 //! those of IP packets in bytes. The search begins at a size that every path should carry, tries the largest size
-//! first, and then bisects the range between them. A lost probe is no error of the path.
+//! first, and then bisects the range between them. A lost probe is no error of the path. It says nothing about sizes
+//! while other packets are lost as well: then the search waits until something comes through.
 
 use super::mtu::{BASE, Search, pmdcs};
 use super::{Mtu, Path, PathId, Paths, Timer, Wanted};
@@ -26,7 +27,7 @@ impl Paths {
     pub(crate) fn search_mtu(&mut self, id: PathId, config: &Config) {
         if config.mtu_discovery && self.view(id).confirmed() && self.get(id).own.mtu.is_none() {
             let mtu = &mut self.get_mut(id).mtu;
-            mtu.beyond = config.mtu + 1;
+            (mtu.beyond, mtu.heard) = (config.mtu + 1, false);
             mtu.next(config.mtu);
             self.may_probe();
         }
@@ -54,30 +55,36 @@ impl Paths {
         if !matches!(path.mtu.search, Search::Sent { probe, .. } if probe == size) {
             return;
         }
-        path.mtu.size = size;
+        (path.mtu.size, path.mtu.heard) = (size, true);
         path.mtu.next(config.mtu);
         path.wait_for_search(now);
         self.may_probe();
         self.measure_pmdcs(id, config);
     }
 
+    /// Data or a HEARTBEAT was acknowledged on the path: a search that waited for this goes on.
+    pub(crate) fn resume_search(&mut self, id: PathId) {
+        if self.get_mut(id).mtu.resume() {
+            self.may_probe();
+        }
+    }
+
     /// The probe timer expired: a probe was lost, or a new search begins.
     //= rfc8899#section-5.1.1
     pub(crate) fn probe_late(&mut self, id: PathId, now: Time, config: &Config) {
         self.may_probe();
-        let path = self.get_mut(id);
+        let (view, path) = self.both(id);
         path.timers.set(Timer::Probe, Time::NEVER);
         match path.mtu.search {
             Search::Sent { probe, lost } if lost + 1 < MAX_PROBES => {
                 path.mtu.search = Search::Wanted { probe, lost: lost + 1 };
             }
             Search::Sent { probe, .. } => {
-                path.mtu.beyond = probe;
-                path.mtu.next(config.mtu);
+                path.mtu.give_up(probe, view.errors > 0, config.mtu);
                 path.wait_for_search(now);
             }
             Search::Rest => self.search_mtu(id, config),
-            Search::Wanted { .. } => {}
+            Search::Wanted { .. } | Search::Waits { .. } => {}
         }
     }
 

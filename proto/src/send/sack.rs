@@ -199,6 +199,7 @@ impl Sender {
         path.data_came_through();
         if proves_path(tally, around.config) {
             view.errors = 0;
+            around.paths.resume_search(id);
         }
         if tally.also_timed {
             cold_path();
