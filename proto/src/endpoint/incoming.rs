@@ -163,9 +163,15 @@ impl Endpoint {
     }
 
     /// Handles a packet for an association, without the chunks before the `skip`-th. First finds the path on which it
-    /// arrived.
+    /// arrived. A packet with a chunk that cannot be read, of an extension that was agreed on, is dropped.
     pub(super) fn deliver_first(&mut self, index: usize, packet: Box<Packet>, skip: usize, now: Time) {
         let Some(association) = self.associations.in_place_mut(index) else { return };
+        let agreed = association.agreed();
+        let faulty =
+            |chunk: &Chunk| matches!(chunk, Chunk::Unknown(unknown) if agreed.have_chunk(unknown.number));
+        if packet.chunks.iter().any(faulty) {
+            return;
+        }
         let moved = association.paths.to(packet.from).is_none()
             && association
                 .authentication()

@@ -20,6 +20,10 @@ const FORWARD_TSN: u8 = 0xc0;
 const ASCONF: u8 = 0xc1;
 const I_FORWARD_TSN: u8 = 0xc2;
 
+/// The chunk types of ECN, which has a parameter of its own.
+const ECNE: u8 = 12;
+const CWR: u8 = 13;
+
 /// The HMAC Identifiers that we offer, in order of preference.
 //= rfc4895#section-3.3
 const ALGORITHMS: [u16; 2] = [SHA_256, SHA_1];
@@ -138,6 +142,35 @@ impl Keying {
     }
 }
 
+impl Extensions {
+    /// Whether a chunk of this type belongs to an extension that is on.
+    pub(crate) fn have_chunk(self, number: u8) -> bool {
+        match number {
+            ECNE | CWR => self.ecn,
+            AUTH => self.authentication,
+            NR_SACK => self.nr_sack,
+            I_DATA => self.interleaving,
+            ASCONF | ASCONF_ACK => self.addresses,
+            RE_CONFIG => self.reconfiguration,
+            TIMESTAMP => self.timestamps,
+            FORWARD_TSN => self.partial_reliability && !self.interleaving,
+            I_FORWARD_TSN => self.partial_reliability && self.interleaving,
+            _ => false,
+        }
+    }
+
+    /// Whether a parameter of this type offers an extension that is on.
+    fn have_parameter(self, kind: u16) -> bool {
+        match kind {
+            0x8000 => self.ecn,
+            0x8001 => self.zero_checksum,
+            0x8004 => self.authentication,
+            0xc000 => self.partial_reliability,
+            _ => false,
+        }
+    }
+}
+
 impl Offer {
     /// Takes a parameter of an extension. Returns it if its extension is switched off: it then counts as unrecognized.
     pub(crate) fn take<'a>(&mut self, param: &'a Param, config: &Config) -> Result<Option<&'a Param>, Cause> {
@@ -155,6 +188,10 @@ impl Offer {
             Param::ChunkList(chunks) if on.authentication => self.keying.chunks = Some(chunks.clone()),
             Param::HmacAlgorithms(list) if on.authentication => self.keying.algorithms = list.clone(),
             Param::Padding(_) => {}
+            Param::Unknown { kind, .. } if on.have_parameter(*kind) => {
+                let what = b"a parameter of an extension that cannot be read".as_slice();
+                return Err(Cause::ProtocolViolation(what.into()));
+            }
             other => return Ok(Some(other)),
         }
         Ok(None)

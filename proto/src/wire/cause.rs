@@ -70,4 +70,5 @@ tlv! {
     }
     /// The cause code; it is none of the above.
     unknown code
+    extensions None
 }

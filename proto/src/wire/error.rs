@@ -51,7 +51,7 @@ pub enum EncodeError {
         /// Its size in bytes, without padding.
         size: usize,
     },
-    /// An `Unknown` has a number that the table knows. Decoding would return a different variant.
+    /// An `Unknown` has a number that the table knows. Decoding would return a different variant, or fail.
     #[error("number {number} is known and has its own variant")]
     Known {
         /// The chunk type, parameter type or cause code.

@@ -47,7 +47,7 @@ pub enum Ecn {
 /// An SCTP packet as a value.
 ///
 /// Every value can be encoded and is decoded to an equal value. [`encode`](Packet::encode) rejects two exceptions: a
-/// chunk longer than 65,535 bytes, and an `Unknown` chunk, parameter or cause with a number that has its own variant.
+/// chunk longer than 65,535 bytes, and an `Unknown` chunk, parameter or cause that would be decoded as a known one.
 /// Addresses and ECN bits belong to IP and are not encoded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Packet {
@@ -169,7 +169,8 @@ impl Packet {
 
     /// Decodes a packet. Parts that are kept (payloads, cookies) share the memory of `bytes` and are not copied.
     ///
-    /// One wrong length rejects the whole packet. A partial chunk at its end is dropped alone. Reserved bits and
+    /// One wrong length rejects the whole packet, except inside a chunk or parameter of an extension: that becomes
+    /// `Unknown`, and whoever knows whether the extension is used judges it. A partial chunk at its end is dropped alone. Reserved bits and
     /// padding are ignored; the last chunk may lack its padding. Of the unknown chunks that are to be skipped, the
     /// first 32 are kept. The result takes at most 64 times the memory of `bytes`; only empty chunks reach that.
     pub fn decode(from: Address, to: Address, ecn: Ecn, bytes: Bytes) -> Result<Packet, DecodeError> {

@@ -59,8 +59,9 @@ tlv! {
         /// 0xC000: the sender supports FORWARD TSN.
         0xc000 ForwardTsnSupported,
     }
-    /// The parameter type; it is none of the above.
+    /// The parameter type; it is none of the above, or the value cannot be read.
     unknown kind
+    extensions Some(0x8000)
 }
 
 impl Param {

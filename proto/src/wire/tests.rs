@@ -250,6 +250,28 @@ fn unknown_chunks_are_kept_as_they_came() {
     assert_eq!(Chunk::Unknown(Box::new(unknown)).to_bytes(), Ok(hex("c7 55 0006 0102 0000")));
 }
 
+/// Whoever does not use an extension need not understand its chunks.
+//= rfc9260#section-3.2
+#[test]
+fn a_chunk_of_an_extension_that_cannot_be_read_is_unknown() {
+    for number in [12, 13, 15, 16, 64, 128, 130, 144, 192, 193, 194] {
+        let unknown = Chunk::Unknown(Box::new(Unknown { number, flags: 7, value: hex("0102") }));
+        let bytes = unknown.to_bytes().unwrap();
+        assert_eq!(bytes[..], [number, 7, 0, 6, 1, 2, 0, 0]);
+        let with_data = [unknown, Chunk::Data(data(b"abc"))];
+        assert_eq!(decoded(&encoded(&packet(1, with_data.clone()))), Ok(packet(1, with_data)));
+    }
+}
+
+//= rfc9260#section-3.2.1
+#[test]
+fn a_parameter_of_an_extension_that_cannot_be_read_is_unknown() {
+    for kind in [0x8000, 0x8001, 0x8004, 0xc000] {
+        let params = vec![Param::Unknown { kind, value: hex("01") }, Param::Ipv4(Ipv4Addr::LOCALHOST)];
+        assert_eq!(Param::decode_list(&Param::encode_list(&params).unwrap()), Ok(params));
+    }
+}
+
 #[test]
 fn parameters_of_a_report_can_be_read_again() {
     let params =
@@ -345,6 +367,7 @@ fn what_would_change_its_meaning_is_not_encoded() {
     let known = |number| EncodeError::Known { number };
     let cases = [
         (unknown(14), known(14)),
+        (unknown(132), known(132)),
         (abort(Cause::Unknown { code: 6, value: Bytes::new() }), known(6)),
         (abort(Cause::Unknown { code: 4, value: Bytes::new() }), known(4)),
         (abort(Cause::UserInitiated(vec![0; 65_528].into())), EncodeError::TooLong { size: 65_536 }),

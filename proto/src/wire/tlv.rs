@@ -14,12 +14,16 @@ pub(super) const TLV_HEADER: usize = 4;
 
 /// A parameter or a cause. Its table implements it.
 pub(super) trait Tlv: Sized {
+    /// The lowest number of an extension, if the table has extensions. If the value of such an element cannot be read,
+    /// it is kept as unknown: it may mean something else to a peer that does not use the extension.
+    const EXTENSIONS: Option<u16>;
     /// Parameter type or cause code.
     fn number(&self) -> u16;
     /// Bytes of the value.
     fn value_size(&self) -> usize;
     fn put_value(&self, out: &mut BytesMut) -> Result<(), EncodeError>;
     fn take_value(number: u16, value: &mut Reader<'_>) -> Result<Self, DecodeError>;
+    fn unknown(number: u16, value: Bytes) -> Self;
 }
 
 /// Encoded length of a list. Each element but the last is padded.
@@ -55,9 +59,27 @@ pub(super) fn take_list<T: Tlv>(list: &mut Reader<'_>) -> Result<Vec<T>, DecodeE
 /// Reads the next element of a list.
 pub(super) fn take_one<T: Tlv>(list: &mut Reader<'_>) -> Result<T, DecodeError> {
     let (number, mut value) = list.element()?;
-    let element = T::take_value(u16::from_be_bytes(number), &mut value)?;
+    let number = u16::from_be_bytes(number);
+    match take_whole(number, value.clone()) {
+        Err(_) if is_extension::<T>(number) => Ok(T::unknown(number, value.rest())),
+        taken => taken,
+    }
+}
+
+/// Reads an element, which must use all of its length.
+fn take_whole<T: Tlv>(number: u16, mut value: Reader<'_>) -> Result<T, DecodeError> {
+    let element = T::take_value(number, &mut value)?;
     value.finish()?;
     Ok(element)
+}
+
+fn is_extension<T: Tlv>(number: u16) -> bool {
+    T::EXTENSIONS.is_some_and(|lowest| number >= lowest)
+}
+
+/// Whether an unknown element with this number, which is in the table, would not be decoded as unknown.
+pub(super) fn is_known<T: Tlv>(number: u16, value: &Bytes) -> bool {
+    !is_extension::<T>(number) || take_whole::<T>(number, Reader::new(value, value)).is_ok()
 }
 
 /// Converts a size to a length field.
@@ -206,7 +228,7 @@ impl Layout<Vec<u16>> for Counted {
 }
 
 /// Declares the parameters or the causes: number, variant, content and encoding; then those without content; then the
-/// name of the number of an unknown one.
+/// name of the number of an unknown one, and the lowest number of an extension.
 macro_rules! tlv {
     (
         $(#[$doc:meta])*
@@ -216,6 +238,7 @@ macro_rules! tlv {
         bare { $( $(#[$bare_doc:meta])* $bare_number:literal $bare:ident, )* }
         $(#[$other_doc:meta])*
         unknown $other:ident
+        extensions $extensions:expr
     ) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, Debug)]
@@ -248,6 +271,8 @@ macro_rules! tlv {
         }
 
         impl $crate::wire::tlv::Tlv for $name {
+            const EXTENSIONS: Option<u16> = $extensions;
+
             fn number(&self) -> u16 {
                 $name::number(self)
             }
@@ -264,8 +289,9 @@ macro_rules! tlv {
                 match self {
                     $( $name::$row(content) => <$layout as Layout<$content>>::put(content, out), )+
                     $( $name::$bare => {} )*
-                    $name::Unknown { $other, .. }
-                        if [$( $number, )+ $( $bare_number, )*].contains($other) =>
+                    $name::Unknown { $other, value }
+                        if [$( $number, )+ $( $bare_number, )*].contains($other)
+                            && $crate::wire::tlv::is_known::<Self>(*$other, value) =>
                     {
                         return Err($crate::wire::EncodeError::Known { number: *$other });
                     }
@@ -283,6 +309,10 @@ macro_rules! tlv {
                     $( $bare_number => $name::$bare, )*
                     $other => $name::Unknown { $other, value: value.rest() },
                 })
+            }
+
+            fn unknown($other: u16, value: ::bytes::Bytes) -> Self {
+                $name::Unknown { $other, value }
             }
         }
     };

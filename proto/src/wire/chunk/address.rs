@@ -52,6 +52,7 @@ tlv! {
     bare {}
     /// The parameter type; it is none of the above.
     unknown kind
+    extensions None
 }
 
 /// An address, and the sender's identifier of the request.

@@ -39,13 +39,15 @@ use super::tlv::{length, pad};
 use super::{DecodeError, EncodeError};
 use content::Content;
 
-/// Declares the chunk types: number, variant, content. The usual ones are encoded and decoded where a packet is: in a
+/// Declares the chunk types: number, variant, content. A chunk of an extension whose content cannot be read is kept as
+/// unknown: it may mean something else to a peer with which the extension was not agreed. The usual ones are encoded and decoded where a packet is: in a
 /// function with all types, the compiler would prepare the registers and the stack for those that hardly any packet
 /// holds.
 macro_rules! chunks {
     (
         usual { $( $(#[$usual_doc:meta])* $usual_number:literal $usual:ident($usual_content:ty), )+ }
         others { $( $(#[$doc:meta])* $number:literal $name:ident($content:ty), )+ }
+        extensions { $( $(#[$added_doc:meta])* $added_number:literal $added:ident($added_content:ty), )+ }
     ) => {
         /// A chunk.
         // The tag has eight bytes, so that there is no gap behind it. A gap is copied together with the fields behind
@@ -55,7 +57,8 @@ macro_rules! chunks {
         pub enum Chunk {
             $( $(#[$usual_doc])* $usual($usual_content), )+
             $( $(#[$doc])* $name($content), )+
-            /// A chunk of a type that this stack does not know.
+            $( $(#[$added_doc])* $added($added_content), )+
+            /// A chunk of a type that this stack does not know, or of an extension and with content that it cannot read.
             Unknown(Box<Unknown>),
         }
 
@@ -65,6 +68,7 @@ macro_rules! chunks {
                 match self {
                     $( Chunk::$usual(_) => $usual_number, )+
                     $( Chunk::$name(_) => $number, )+
+                    $( Chunk::$added(_) => $added_number, )+
                     Chunk::Unknown(unknown) => unknown.number,
                 }
             }
@@ -74,6 +78,7 @@ macro_rules! chunks {
                 match self {
                     $( Chunk::$usual(content) => content.size(), )+
                     $( Chunk::$name(content) => content.size(), )+
+                    $( Chunk::$added(content) => content.size(), )+
                     Chunk::Unknown(unknown) => CHUNK_HEADER + unknown.value.len(),
                 }
             }
@@ -98,8 +103,13 @@ macro_rules! chunks {
                         put_header(out, $number, content.flags(), content.size())?;
                         content.put(out)
                     } )+
+                    $( Chunk::$added(content) => {
+                        put_header(out, $added_number, content.flags(), content.size())?;
+                        content.put(out)
+                    } )+
                     Chunk::Unknown(unknown)
-                        if [$( $usual_number, )+ $( $number ),+].contains(&unknown.number) =>
+                        if [$( $usual_number, )+ $( $number ),+].contains(&unknown.number)
+                            || unknown.can_be_read() =>
                     {
                         Err(EncodeError::Known { number: unknown.number.into() })
                     }
@@ -136,7 +146,20 @@ macro_rules! chunks {
                         value.finish()?;
                         Chunk::$name(content)
                     } )+
-                    _ => Chunk::Unknown(Box::new(Unknown { number, flags, value: value.rest() })),
+                    _ => Chunk::take_extension(number, flags, value.clone()).unwrap_or_else(|_| {
+                        Chunk::Unknown(Box::new(Unknown { number, flags, value: value.rest() }))
+                    }),
+                })
+            }
+
+            fn take_extension(number: u8, flags: u8, mut value: Reader<'_>) -> Result<Self, DecodeError> {
+                Ok(match number {
+                    $( $added_number => {
+                        let content = Content::take(flags, &mut value)?;
+                        value.finish()?;
+                        Chunk::$added(content)
+                    } )+
+                    _ => return Err(value.wrong()),
                 })
             }
         }
@@ -171,12 +194,14 @@ chunks! {
         10 CookieEcho(CookieEcho),
         /// COOKIE ACK: the association is established.
         11 CookieAck(Bare),
+        /// SHUTDOWN COMPLETE: the association has ended.
+        14 ShutdownComplete(ShutdownComplete),
+    }
+    extensions {
         /// ECNE: a packet arrived with a congestion mark.
         12 Ecne(EcnEcho),
         /// CWR: the sender has reduced its window.
         13 Cwr(EcnEcho),
-        /// SHUTDOWN COMPLETE: the association has ended.
-        14 ShutdownComplete(ShutdownComplete),
         /// AUTH: authenticates the chunks that follow it.
         15 Auth(Box<Auth>),
         /// NR-SACK: a SACK that also says which data the receiver will keep.
@@ -230,7 +255,7 @@ impl Content for Bare {
     }
 }
 
-/// A chunk of an unknown type, kept as received. Its number must not stand in the table.
+/// A chunk of an unknown type, or of an extension and with content that cannot be read, kept as received.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unknown {
     /// The chunk type.
@@ -239,6 +264,13 @@ pub struct Unknown {
     pub flags: u8,
     /// What follows the header, without padding.
     pub value: Bytes,
+}
+
+impl Unknown {
+    /// Whether this is a chunk of an extension that is decoded as such.
+    fn can_be_read(&self) -> bool {
+        Chunk::take_extension(self.number, self.flags, Reader::new(&self.value, &self.value)).is_ok()
+    }
 }
 
 impl Chunk {

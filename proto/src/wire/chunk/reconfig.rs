@@ -58,6 +58,7 @@ tlv! {
     bare {}
     /// The parameter type; it is none of the above.
     unknown kind
+    extensions None
 }
 
 /// Outgoing SSN Reset Request.
