@@ -106,6 +106,8 @@ impl Association {
             if self.sender.partial_deadline() <= now {
                 self.partial_timers(now);
             }
+        } else if matches!(self.state, State::ShutdownSent | State::ShutdownAckSent) {
+            self.with_streams(now, Reconfiguration::work_at_the_end);
         }
         let failed = self.sender.take_failed();
         self.events.extend(failed.into_iter().map(|(message, sent)| Event::SendFailed { message, sent }));

@@ -231,6 +231,16 @@ impl Reconfiguration {
         self.send_request(at);
     }
 
+    /// As `work`, when the end has come so far that no data is sent: a reset of streams that waits for data of the peer
+    /// is carried out when that has arrived, and a reset of TSNs that still waits is denied.
+    //= rfc6525#section-5.2.2
+    pub(crate) fn work_at_the_end(&mut self, at: &mut StreamParts<'_>) {
+        self.perform_deferred(at);
+        let number = self.settling.take();
+        let answer = number.and_then(|number| self.settle(number, Response::DENIED, None));
+        at.answer(at.sender.in_use, answer.into_iter());
+    }
+
     /// Carries out a reset requested by the peer when all data before it has arrived.
     //= rfc6525#section-5.2.2
     fn perform_deferred(&mut self, at: &mut StreamParts<'_>) {
