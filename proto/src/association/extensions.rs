@@ -3,14 +3,14 @@
 
 use super::Association;
 use crate::extension::{
-    Action, Actions, Authentication, Congestion, Extended, Extensions, Reconfiguration, StreamParts,
+    Action, Actions, Authentication, Congestion, Extended, Extensions, MarkedChunk, Reconfiguration,
+    StreamParts,
 };
 use crate::output::{ChangeError, Direction, Event, Purpose, Reason};
 use crate::path::{PacketOrigin, PathId};
-use crate::policy::Loss;
 use crate::receive::{Arrival, HeldBack};
 use crate::shutdown::State;
-use crate::wire::chunk::{EcnEcho, ForwardTsn, IData, IForwardTsn};
+use crate::wire::chunk::{ForwardTsn, IData, IForwardTsn};
 use crate::wire::{Cause, Chunk, Packet};
 use crate::{Limit, Time, Tsn};
 
@@ -40,7 +40,7 @@ impl Association {
         }
         let Some(extended) = &mut self.extended else { return };
         if let Some(congestion) = &mut extended.congestion {
-            self.receiver.schedule.now |= congestion.look_at(packet);
+            self.receiver.schedule.now |= congestion.look_at(packet, &self.sender.outstanding);
         }
         if let Some(timestamps) = &mut extended.timestamps {
             self.paths.samples = timestamps.look_at(packet);
@@ -80,7 +80,6 @@ impl Association {
                     self.with_streams(now, |streams, at| streams.reconfig(&chunk, came.path, at));
                 }
             }
-            Chunk::Ecne(echo) if agreed.ecn => self.ecne(echo, came.path, now),
             Chunk::Cwr(answer) if agreed.ecn => {
                 if let Some(congestion) = self.congestion() {
                     congestion.cwr(answer);
@@ -88,8 +87,9 @@ impl Association {
             }
             Chunk::Asconf(asconf) if agreed.addresses => self.asconf(&asconf, came, now),
             Chunk::AsconfAck(ack) if agreed.addresses => self.asconf_ack(&ack, now),
-            // Processed before all other chunks of the packet.
+            // Read before all other chunks of the packet.
             Chunk::Auth(_) if agreed.authentication => {}
+            Chunk::Ecne(_) if agreed.ecn => {}
             Chunk::Timestamp(_) if agreed.timestamps => {}
             //= rfc4820#section-3
             Chunk::Pad(_) => {}
@@ -218,14 +218,24 @@ impl Association {
         self.extended.as_mut().and_then(|extended| extended.congestion.as_mut())
     }
 
-    /// A packet of ours was marked.
-    fn ecne(&mut self, echo: EcnEcho, came: PathId, now: Time) {
+    /// After a packet from this path was processed: reduces the windows of the paths on which packets of ours were
+    /// marked. If a chunk was acknowledged before its ECNE came, it is this path.
+    pub(super) fn hear_marks(&mut self, came: PathId, now: Time) {
         let Some(congestion) = self.extended.as_mut().and_then(|extended| extended.congestion.as_mut())
         else {
             return;
         };
-        if let Some(path) = congestion.ecne(echo, came, &self.sender.outstanding) {
-            self.paths.cut(path, Loss::Missing, now, &mut self.notes);
+        let sent = &self.sender.outstanding;
+        for (echo, chunk) in congestion.take_reports() {
+            let counts = congestion.ecne(echo, chunk, sent);
+            let path = match chunk {
+                MarkedChunk::Once(path) => Some(path),
+                MarkedChunk::Gone => Some(came),
+                MarkedChunk::Again => None,
+            };
+            if let Some(path) = path.filter(|_| counts) {
+                self.paths.cut_for_mark(path, echo.tsn, sent.highest(), now, &mut self.notes);
+            }
         }
     }
 

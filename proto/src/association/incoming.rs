@@ -51,6 +51,7 @@ impl Association {
             self.repeat_shutdown(&arrival);
             if self.extended.is_some() {
                 cold_path();
+                self.hear_marks(path, now);
                 self.answer_if_idle(path);
             }
             self.announce_readable();

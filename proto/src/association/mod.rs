@@ -252,7 +252,10 @@ impl Association {
         self.statistics.packets += 1;
         if let Some(extended) = &mut self.extended {
             cold_path();
-            extended.finish(&mut packet, now);
+            extended.finish(&mut packet, reason.purpose == Purpose::Data(Why::New), now);
+            if extended.agreed.ecn {
+                self.paths.forget_cuts(self.sender.outstanding.highest());
+            }
         }
         Some((packet, reason))
     }

@@ -13,9 +13,11 @@ use crate::wire::{Chunk, Ecn, Packet};
 pub(crate) struct Congestion {
     /// The lowest TSN of a packet that arrived marked. Reset when the sender has confirmed it.
     echo: Option<Tsn>,
-    /// The highest TSN that had been sent when a window was last reduced. Marks up to this TSN belong to the same
-    /// congestion.
-    cut: Option<Tsn>,
+    /// The ECNEs of the packet that is being processed.
+    reports: Vec<(EcnEcho, MarkedChunk)>,
+    /// The highest TSN that had been sent when the last ECNE came. An ECNE for a chunk up to it that is acknowledged is
+    /// a repetition.
+    reported: Option<Tsn>,
     /// The CWR that waits for a packet with data.
     answer: Option<EcnEcho>,
     /// The TSN of the last CWR, and the highest TSN that had been sent by then. Until the peer acknowledges a higher
@@ -23,18 +25,46 @@ pub(crate) struct Congestion {
     answered: Option<(Tsn, Tsn)>,
 }
 
+/// What is known of a chunk whose packet was marked.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum MarkedChunk {
+    /// It was sent once, on this path.
+    Once(PathId),
+    /// It was sent again. The mark is older: retransmissions are not ECN-capable.
+    Again,
+    /// It is acknowledged.
+    Gone,
+}
+
+impl MarkedChunk {
+    fn of(tsn: Tsn, outstanding: &Outstanding) -> Self {
+        match outstanding.get(tsn) {
+            Some(sent) if sent.transmissions == 1 => MarkedChunk::Once(sent.path),
+            Some(_) => MarkedChunk::Again,
+            None => MarkedChunk::Gone,
+        }
+    }
+}
+
 impl Congestion {
     /// This TSN is sent: forgets TSNs so far before it that they would soon seem to lie ahead.
     //= rfc9260#section-1.6
     fn forget_before(&mut self, tsn: Tsn) {
         let near = |old: Tsn| !tsn.after(old) || tsn.distance_from(old) < LATE;
-        self.cut.take_if(|cut| !near(*cut));
+        self.reported.take_if(|reported| !near(*reported));
         self.answered.take_if(|(_, sent)| !near(*sent));
     }
 
-    /// Reads the ECN bits of a received packet. Returns whether it was marked, so that a SACK is due at once.
+    /// Reads the ECNEs of a received packet, before a SACK in it acknowledges the chunks that they name, and its ECN
+    /// bits. Returns whether it was marked, so that a SACK is due at once.
     //= rfc4960#appendix-A
-    pub(crate) fn look_at(&mut self, packet: &Packet) -> bool {
+    pub(crate) fn look_at(&mut self, packet: &Packet, outstanding: &Outstanding) -> bool {
+        let report = |chunk: &Chunk| match chunk {
+            Chunk::Ecne(echo) => Some((*echo, MarkedChunk::of(echo.tsn, outstanding))),
+            _ => None,
+        };
+        self.reports.clear();
+        self.reports.extend(packet.chunks.iter().filter_map(report));
         if packet.ecn != Ecn::Ce {
             return false;
         }
@@ -49,37 +79,45 @@ impl Congestion {
         self.echo.map_or(0, |tsn| EcnEcho { tsn }.size())
     }
 
-    /// Prepares a packet: packets with data are ECN-capable, and ECNE accompanies each SACK.
-    pub(super) fn mark(&mut self, packet: &mut Packet) {
+    /// Prepares a packet: packets with `new` data are ECN-capable, and ECNE accompanies each SACK. It stands before the
+    /// SACK: many a receiver no longer knows the path of a chunk that is acknowledged.
+    //= rfc3168#section-6.1.5
+    //= rfc3168#section-6.1.6
+    pub(super) fn mark(&mut self, packet: &mut Packet, new: bool) {
         if let Some(tsn) = packet.chunks.iter().find_map(tsn) {
-            packet.ecn = Ecn::Ect0;
+            packet.ecn = if new { Ecn::Ect0 } else { Ecn::NotEct };
             self.forget_before(tsn);
         }
         let is_sack = |chunk: &Chunk| matches!(chunk, Chunk::Sack(_) | Chunk::NrSack(_));
         if let Some(tsn) = self.echo
             && let Some(sack) = packet.chunks.iter().position(is_sack)
         {
-            packet.chunks.insert(sack + 1, Chunk::Ecne(EcnEcho { tsn }));
+            packet.chunks.insert(sack, Chunk::Ecne(EcnEcho { tsn }));
         }
     }
 
-    /// An ECNE arrived on this path and reports that a packet of ours was marked. Returns the path whose window must be
-    /// reduced as after a loss, at most once in a window of data.
+    /// The ECNEs of the packet that was processed.
+    pub(crate) fn take_reports(&mut self) -> Vec<(EcnEcho, MarkedChunk)> {
+        std::mem::take(&mut self.reports)
+    }
+
+    /// An ECNE reports that a packet of ours was marked. Returns whether a window may have to be reduced for that.
     //= rfc4960#appendix-A
-    pub(crate) fn ecne(&mut self, echo: EcnEcho, came: PathId, outstanding: &Outstanding) -> Option<PathId> {
+    pub(crate) fn ecne(&mut self, echo: EcnEcho, chunk: MarkedChunk, outstanding: &Outstanding) -> bool {
         let (highest, point) = (outstanding.highest(), outstanding.point());
         if echo.tsn.after(highest) {
-            return None;
+            return false;
         }
-        let is_new = self.cut.is_none_or(|cut| echo.tsn.after(cut));
-        if is_new {
-            self.cut = Some(highest);
+        let known = self.reported.is_some_and(|reported| !echo.tsn.after(reported));
+        let repeated = chunk == MarkedChunk::Gone && known;
+        if !repeated {
+            self.reported = Some(highest);
         }
         let same = |(tsn, sent): (Tsn, Tsn)| !echo.tsn.after(tsn) && !point.after(sent);
         if !self.answered.is_some_and(same) {
             self.answer = Some(echo);
         }
-        is_new.then(|| outstanding.get(echo.tsn).map_or(came, |sent| sent.path))
+        !repeated
     }
 
     /// Bundles the CWR with the next data, in a packet with at most `limit` bytes of chunks. If the packet is full,
@@ -131,7 +169,7 @@ mod tests {
         let [begin, end, unordered, immediate] = [true, true, false, false];
         let (tsn, payload) = (Tsn(tsn), Default::default());
         let data = Data { tsn, stream: 0, ssn: Ssn(0), ppid: 0, begin, end, unordered, immediate, payload };
-        congestion.mark(&mut Packet { chunks: smallvec![Chunk::Data(data)], ..Packet::default() });
+        congestion.mark(&mut Packet { chunks: smallvec![Chunk::Data(data)], ..Packet::default() }, true);
     }
 
     /// A window was cut, and then no packet was marked while more than half of all TSNs were used. The next mark cuts
@@ -142,7 +180,7 @@ mod tests {
         let mut congestion = Congestion::default();
         let ecne = |congestion: &mut Congestion, tsn: u32| {
             let outstanding = Outstanding::new(Tsn(tsn + 1));
-            let cut = congestion.ecne(EcnEcho { tsn: Tsn(tsn) }, PathId(0), &outstanding).is_some();
+            let cut = congestion.ecne(EcnEcho { tsn: Tsn(tsn) }, MarkedChunk::Gone, &outstanding);
             (cut, congestion.take_answer(Tsn(tsn)).is_some())
         };
         send(&mut congestion, 9);

@@ -20,7 +20,7 @@ pub(crate) use actions::{Action, Actions};
 use addresses::AddressChanges;
 pub(crate) use agreement::{Agreement, Offer, offer};
 pub(crate) use auth::Authentication;
-pub(crate) use ecn::Congestion;
+pub(crate) use ecn::{Congestion, MarkedChunk};
 pub(crate) use interleaving::Interleaving;
 pub(crate) use partial::LimitedMessages;
 pub(crate) use stream_list::covers;
@@ -86,12 +86,12 @@ impl Extended {
         })
     }
 
-    /// Completes a packet just before it leaves.
+    /// Completes a packet just before it leaves. `new`: if it carries data, this was never sent before.
     // Most associations have no extension, so this is kept out of the way of their packets.
     #[inline(never)]
-    pub(crate) fn finish(&mut self, packet: &mut Packet, now: Time) {
+    pub(crate) fn finish(&mut self, packet: &mut Packet, new: bool, now: Time) {
         if let Some(congestion) = &mut self.congestion {
-            congestion.mark(packet);
+            congestion.mark(packet, new);
         }
         if let Some(timestamps) = &mut self.timestamps {
             timestamps.stamp(packet, now);

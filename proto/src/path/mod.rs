@@ -66,6 +66,10 @@ pub(crate) struct Path {
     pub(crate) health: Health,
     /// The loss for which the window was last cut, until it is confirmed or refuted (mechanism `spurious_losses`).
     pub(crate) suspect: Option<Suspect>,
+    /// The highest TSN that had been sent when the window was last cut for congestion.
+    pub(crate) cut_up_to: Option<Tsn>,
+    /// The same, of the last cut for a mark (ECN).
+    pub(crate) cut_for_mark_up_to: Option<Tsn>,
     /// The search for the path MTU.
     pub(crate) mtu: Mtu,
     /// The unit of the congestion window, in bytes.
@@ -119,6 +123,8 @@ impl Path {
             beside: None,
             health,
             suspect: None,
+            cut_up_to: None,
+            cut_for_mark_up_to: None,
             mtu,
             unit,
             own: PathParameters::default(),

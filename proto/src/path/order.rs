@@ -54,6 +54,7 @@ impl Paths {
             path.timers.set(Timer::Tail, Time::NEVER);
             path.forget_chunks();
             path.points = Points::default();
+            (path.cut_up_to, path.cut_for_mark_up_to) = (None, None);
         }
     }
 

@@ -5,7 +5,8 @@ use super::{PathId, PathState, PathView, Paths, Suspect, Timer};
 use crate::notes::Notes;
 use crate::policy::{Acked, Loss, Lost, Sibling};
 use crate::rules::DecayTie;
-use crate::{Config, Duration, Time};
+use crate::serial::LATE;
+use crate::{Config, Duration, Time, Tsn};
 
 impl Paths {
     /// Reports the SACK to a path's window. Makes no note of it.
@@ -23,6 +24,27 @@ impl Paths {
         self.rest[id.index()].congestion.lost(&lost, &self.siblings);
         self.note_cut(id, now);
         self.renew(id, now, notes);
+    }
+
+    /// A packet with this TSN, sent on this path, was marked: cuts the window as after a loss, unless it was cut since
+    /// then. All marks and losses of one window of data are one congestion. `highest`: the highest TSN sent.
+    //= rfc3168#section-6.1.2
+    pub(crate) fn cut_for_mark(&mut self, id: PathId, tsn: Tsn, highest: Tsn, now: Time, notes: &mut Notes) {
+        if self.get(id).cut_up_to.is_none_or(|cut| tsn.after(cut)) {
+            self.penalise(id, now, notes);
+            let path = self.get_mut(id);
+            (path.cut_up_to, path.cut_for_mark_up_to) = (Some(highest), Some(highest));
+        }
+    }
+
+    /// `highest` is the highest TSN sent: forgets cuts so long ago that their TSNs would soon seem to lie ahead.
+    //= rfc9260#section-1.6
+    pub(crate) fn forget_cuts(&mut self, highest: Tsn) {
+        for path in &mut self.rest {
+            for cut in [&mut path.cut_up_to, &mut path.cut_for_mark_up_to] {
+                cut.take_if(|cut| highest.distance_from(*cut) >= LATE);
+            }
+        }
     }
 
     /// What a path's window is told of a loss.

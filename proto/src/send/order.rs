@@ -23,7 +23,7 @@ impl Sender {
             let Some(probe) = rack.probe else { continue };
             let arrived = self.outstanding.has_arrived(probe.tsn);
             if arrived && rack.probe_arrived(sack.duplicates.contains(&probe.tsn)) {
-                around.paths.cut(id, Loss::Missing, around.now, around.notes);
+                self.cut(id, Loss::Missing, around);
                 self.tell_routes_lost(id, Loss::Missing);
             }
         }

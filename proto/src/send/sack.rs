@@ -290,12 +290,23 @@ impl Sender {
             around.statistics.fast_recoveries += 1;
         }
         for &id in &entered {
-            self.suspect(id, around.paths.get(id).tally.marked, None, around);
-            around.paths.cut(id, Loss::Missing, around.now, around.notes);
+            //= rfc3168#section-6.1.2
+            // A mark may have told of the same congestion before.
+            let told = around.paths.get(id).cut_for_mark_up_to;
+            if told.is_none_or(|cut| self.outstanding.lost_after(id, cut)) {
+                self.suspect(id, around.paths.get(id).tally.marked, None, around);
+                self.cut(id, Loss::Missing, around);
+            }
             self.tell_routes_lost(id, Loss::Missing);
             around.paths.get_mut(id).cut_timing();
         }
         entered
+    }
+
+    /// Cuts the window of a path after a loss.
+    pub(super) fn cut(&self, id: PathId, loss: Loss, around: &mut SendContext<'_>) {
+        around.paths.cut(id, loss, around.now, around.notes);
+        around.paths.get_mut(id).cut_up_to = Some(self.outstanding.highest());
     }
 
     /// Grants the packets that a SACK that reports losses may release regardless of the windows: for each path, if each

@@ -26,7 +26,7 @@ impl Sender {
         if !probe {
             let exit = self.recoveries.time_out(id);
             self.suspect(id, around.paths.get(id).earliest, exit, around);
-            around.paths.cut(id, Loss::Timeout, around.now, around.notes);
+            self.cut(id, Loss::Timeout, around);
             self.tell_routes_lost(id, Loss::Timeout);
         }
         self.back_off(id, probe, around);

@@ -112,6 +112,51 @@ fn a_window_is_cut_once() {
     bench.pass(ms(1));
 }
 
+/// A mark and a loss of one window of data cut the window once, whichever is told first; a loss in the next cuts again.
+//= rfc3168#section-6.1.2
+#[test]
+fn a_mark_and_a_loss_are_one_congestion() {
+    for mark_first in [true, false] {
+        let mut bench = bench();
+        bench.grow_to(60_000);
+        let (first, window) = (bench.next_tsn(), bench.window());
+        bench.send(10, FULL);
+        if mark_first {
+            bench.hear(ecne(first));
+        }
+        (first + 2..first + 5).for_each(|tsn| bench.sack(first, &[(first + 2, tsn)]));
+        bench.hear(ecne(first + 5));
+        assert_eq!(bench.window(), window / 2, "{mark_first}");
+        bench.sack(first + 9, &[]);
+        bench.send(5, FULL);
+        (first + 11..first + 14).for_each(|tsn| bench.sack(first + 9, &[(first + 11, tsn)]));
+        bench.hear(ecne(first + 14));
+        assert_eq!(bench.window(), window / 4, "{mark_first}");
+    }
+}
+
+/// A retransmission cannot be marked, nor can a window probe.
+//= rfc3168#section-6.1.5
+//= rfc3168#section-6.1.6
+#[test]
+fn what_is_not_new_cannot_be_marked() {
+    let marks = |bench: &Bench| -> Vec<Ecn> {
+        let data = |packet: &Packet| packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Data(_)));
+        bench.sent.iter().filter(|(_, packet, _)| data(packet)).map(|(_, packet, _)| packet.ecn).collect()
+    };
+    let mut again = bench();
+    again.send(1, FULL);
+    again.pass(ms(1500));
+    assert_eq!(marks(&again), [Ecn::Ect0, Ecn::NotEct]);
+    let mut probes = bench();
+    let first = probes.next_tsn();
+    probes.send(1, FULL);
+    probes.sack_window(first, 0);
+    probes.send(1, FULL);
+    probes.pass(ms(1500));
+    assert_eq!(marks(&probes)[..2], [Ecn::Ect0, Ecn::NotEct]);
+}
+
 fn answers(bench: &mut Bench) -> Vec<u32> {
     bench.take(|c| if let Chunk::Cwr(echo) = c { Some(echo.tsn.0) } else { None })
 }
@@ -148,7 +193,7 @@ fn a_mark_is_told_behind_control_chunks() {
     hear_marked(&mut bench, [Chunk::Heartbeat(Heartbeat::new(vec![0; 8])), chunk(1, 10)]);
     let [(_, packet, _)] = &bench.sent[..] else { panic!("{:?}", bench.sent) };
     assert!(
-        matches!(&packet.chunks[..], [Chunk::HeartbeatAck(_), Chunk::Sack(_), Chunk::Ecne(_)]),
+        matches!(&packet.chunks[..], [Chunk::HeartbeatAck(_), Chunk::Ecne(_), Chunk::Sack(_)]),
         "{packet:?}"
     );
 }

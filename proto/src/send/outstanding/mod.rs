@@ -292,6 +292,17 @@ impl Outstanding {
         self.marked.iter().any(|tsn| self.get(*tsn).is_some_and(lost))
     }
 
+    /// Whether missing reports have marked a chunk of `path` with a TSN after this one, or one that was sent again.
+    pub(crate) fn lost_after(&self, path: PathId, cut: Tsn) -> bool {
+        let lost = |tsn: &Tsn| {
+            self.get(*tsn).is_some_and(|sent| {
+                let later = tsn.after(cut) || sent.transmissions > 1;
+                later && sent.path == path && sent.state == ChunkState::Marked(Why::Missing)
+            })
+        };
+        self.marked.iter().any(lost)
+    }
+
     /// A marked chunk was considered for a packet to `path` and did not fit.
     pub(crate) fn looked_at(&mut self, tsn: Tsn, path: PathId, paths: &mut Paths) {
         let Some(index) = self.index(tsn) else { return };
