@@ -2,11 +2,12 @@
 //! extensions keep their own state and do not know the association.
 
 use super::Association;
+use crate::extension::addresses::{AddressChanges, PendingChange};
 use crate::extension::{
     Action, Actions, Authentication, Congestion, Extended, Extensions, MarkedChunk, Reconfiguration,
     StreamParts,
 };
-use crate::output::{ChangeError, Direction, Event, Purpose, Reason};
+use crate::output::{ChangeError, Direction, Event, Outcome, Purpose, Reason};
 use crate::path::{PacketOrigin, PathId};
 use crate::receive::{Arrival, HeldBack};
 use crate::shutdown::State;
@@ -208,10 +209,28 @@ impl Association {
 
     /// The user wants more streams.
     pub(crate) fn add_streams(&mut self, direction: Direction, count: u16) -> Result<(), ChangeError> {
-        if count == 0 || self.streams_towards(direction).checked_add(count).is_none() {
+        let present = self.streams_towards(direction);
+        if count == 0 || present.checked_add(count).is_none() {
             return Err(ChangeError::Invalid);
         }
-        self.requests()?.add_streams(direction, count)
+        let most = u32::from(self.config.inbound_streams);
+        let requests = self.requests()?;
+        let wanted = u32::from(present) + requests.incoming_asked() + u32::from(count);
+        if direction == Direction::Incoming && wanted > most {
+            return Err(ChangeError::Invalid);
+        }
+        requests.add_streams(direction, count)
+    }
+
+    /// The association begins anew: the requests of the user are not carried out any more.
+    pub(super) fn fail_requests(&mut self) {
+        let Some(extended) = &mut self.extended else { return };
+        let streams = extended.streams.as_mut().map(|streams| streams.give_up(self.streams));
+        let addresses = extended.addresses.as_mut().map(AddressChanges::give_up);
+        self.events.extend(streams.into_iter().flatten());
+        self.events.extend(addresses.into_iter().flatten().map(|PendingChange { change, local }| {
+            Event::LocalAddress { address: local.address, change, outcome: Outcome::Failed }
+        }));
     }
 
     fn congestion(&mut self) -> Option<&mut Congestion> {

@@ -171,6 +171,7 @@ impl Association {
         sender.refused = self.sender.refused;
         self.announced = Announced::No;
         self.fail_all();
+        self.fail_requests();
         self.local_tag = cookie.local_tag;
         self.peer_tag = cookie.peer_tag;
         self.cookie_taken = Some(cookie.created);
@@ -186,6 +187,7 @@ impl Association {
         self.keep_path_parameters(&before);
         self.control.clear();
         self.establish(self.answered(cookie), Event::Restart, now);
+        self.announce_readable();
         self.reply_cookie(local, source);
     }
 
@@ -315,11 +317,7 @@ impl Association {
     }
 
     fn take_peer(&mut self, tsn: Tsn, buffer: u32, streams: (u16, u16), agreement: &Agreement) {
-        let discards = self.receiver.discards();
-        self.receiver = Receiver::new(tsn, &self.config);
-        if discards {
-            self.receiver.discard();
-        }
+        self.receiver = self.receiver.begun_anew(tsn, &self.config);
         self.sender.set_peer_buffer(buffer);
         self.streams = streams;
         // The user gave these messages before the number of streams was known.

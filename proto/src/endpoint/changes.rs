@@ -26,8 +26,8 @@ impl Endpoint {
         self.change(now, id, Association::reset_tsns)
     }
 
-    /// Requests additional streams (RFC 6525); [`Event::StreamsAdded`](crate::Event::StreamsAdded) reports the
-    /// outcome.
+    /// Requests additional streams (RFC 6525), incoming ones up to [`Config::inbound_streams`](crate::Config);
+    /// [`Event::StreamsAdded`](crate::Event::StreamsAdded) reports the outcome.
     pub fn add_streams(
         &mut self,
         now: Time,

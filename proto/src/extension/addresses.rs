@@ -236,6 +236,12 @@ impl AddressChanges {
         }
     }
 
+    /// The association begins anew: the changes that are not requested any more.
+    pub(crate) fn give_up(&mut self) -> Vec<PendingChange> {
+        let sent = self.request.take().map(|request| request.wish);
+        sent.into_iter().chain(self.wishes.drain(..)).collect()
+    }
+
     /// Takes a waiting change of a kind that the peer does not understand.
     pub(crate) fn take_refused(&mut self) -> Option<PendingChange> {
         let at = self.wishes.iter().position(|wish| self.refused.has(wish.change))?;

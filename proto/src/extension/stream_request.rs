@@ -1,7 +1,10 @@
 //! The requests of this end about streams (RFC 6525 §4): as they wait, and as they were sent.
 
+use crate::output::{Direction, Event, Outcome};
 use crate::path::{PathId, Paths};
-use crate::wire::chunk::{AddStreams, IncomingReset, OutgoingReset, ReConfigParam as Param};
+use crate::wire::chunk::{
+    AddStreams, IncomingReset, OutgoingReset, ReConfig, ReConfigParam as Param, padded,
+};
 use crate::{Duration, Time, Tsn};
 
 /// A request of this end.
@@ -38,6 +41,22 @@ impl PendingRequest {
             PendingRequest::AddOutgoing(count) => Param::AddOutgoing(AddStreams { request, count: *count }),
             PendingRequest::AddIncoming(count) => Param::AddIncoming(AddStreams { request, count: *count }),
         }
+    }
+
+    /// What the user is told if this is not carried out; nothing if it is for a request of the peer. `streams`: the
+    /// numbers of streams on which we, and the peer, may send.
+    pub(super) fn failed(self, (outgoing, incoming): (u16, u16)) -> Option<Event> {
+        let outcome = Outcome::Failed;
+        let reset = |direction, streams| Event::StreamsReset { direction, streams, outcome };
+        Some(match self {
+            PendingRequest::ResetOutgoing { answers: Some(_), .. } => return None,
+            PendingRequest::ResetOutgoing { streams, .. } => reset(Direction::Outgoing, streams),
+            PendingRequest::ResetIncoming { streams } => reset(Direction::Incoming, streams),
+            PendingRequest::ResetTsns => Event::TsnsReset(outcome),
+            PendingRequest::AddOutgoing(_) | PendingRequest::AddIncoming(_) => {
+                Event::StreamsAdded { outgoing, incoming, outcome }
+            }
+        })
     }
 }
 
@@ -78,5 +97,32 @@ impl Request {
             (self.timer, self.due) = (Time::NEVER, true);
         }
         expires
+    }
+}
+
+/// Whether a RE-CONFIG that resets these streams fits a packet with `room` bytes for chunks.
+//= rfc9260#section-6.10
+pub(super) fn fits(streams: &[u16], room: u32) -> bool {
+    let reset = OutgoingReset { request: 0, response: 0, last_tsn: Tsn(0), streams: streams.to_vec() };
+    padded(ReConfig { params: vec![Param::OutgoingReset(reset)] }.size()) <= room as usize
+}
+
+/// Whether this section allows these parameters together. It does not say in which order they stand.
+//= rfc6525#section-3.1
+pub(super) fn allowed(params: &[Param]) -> bool {
+    use Param::*;
+    match params {
+        [
+            OutgoingReset(_) | IncomingReset(_) | TsnReset(_) | AddOutgoing(_) | AddIncoming(_) | Response(_),
+        ] => true,
+        [one, other] => [(one, other), (other, one)].into_iter().any(|pair| {
+            matches!(
+                pair,
+                (OutgoingReset(_), IncomingReset(_))
+                    | (AddOutgoing(_), AddIncoming(_))
+                    | (Response(_), OutgoingReset(_) | Response(_))
+            )
+        }),
+        _ => false,
     }
 }

@@ -9,13 +9,13 @@ use std::collections::VecDeque;
 use super::Congestion;
 use super::actions::{Action, Actions};
 use super::stream_list::{covers, listed};
-use super::stream_request::{PendingRequest, Request};
+use super::stream_request::{PendingRequest, Request, allowed, fits};
 use crate::output::{ChangeError, Direction, Event, Outcome, Purpose};
 use crate::path::{PathId, Paths};
 use crate::receive::Receiver;
 use crate::send::Sender;
 use crate::shutdown::State;
-use crate::wire::chunk::{IncomingReset, OutgoingReset, ReConfig, ReConfigParam as Param, Response, padded};
+use crate::wire::chunk::{IncomingReset, OutgoingReset, ReConfig, ReConfigParam as Param, Response};
 use crate::wire::{Cause, Chunk};
 use crate::{Message, Time, Tsn};
 
@@ -153,6 +153,22 @@ impl Reconfiguration {
         self.held = held.into();
         self.held_bytes -= free.iter().map(|(m, _)| m.payload.len() as u64).sum::<u64>();
         free
+    }
+
+    /// The streams for which this end has asked and that the peer has not granted yet.
+    pub(crate) fn incoming_asked(&self) -> u32 {
+        let count = |wish: &PendingRequest| match wish {
+            PendingRequest::AddIncoming(count) => u32::from(*count),
+            _ => 0,
+        };
+        self.wished().map(count).sum()
+    }
+
+    /// The association begins anew with these numbers of streams, and no request is carried out any more: what the user
+    /// is told.
+    pub(crate) fn give_up(&mut self, streams: (u16, u16)) -> Vec<Event> {
+        let sent = self.request.take().map(|request| request.wish);
+        sent.into_iter().chain(self.wishes.drain(..)).filter_map(|wish| wish.failed(streams)).collect()
     }
 
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Message> + '_ {
@@ -566,32 +582,5 @@ impl Reconfiguration {
             at.sender.queue.push(message, given);
             at.sender.called(was_empty);
         }
-    }
-}
-
-/// Whether a RE-CONFIG that resets these streams fits a packet with `room` bytes for chunks.
-//= rfc9260#section-6.10
-fn fits(streams: &[u16], room: u32) -> bool {
-    let reset = OutgoingReset { request: 0, response: 0, last_tsn: Tsn(0), streams: streams.to_vec() };
-    padded(ReConfig { params: vec![Param::OutgoingReset(reset)] }.size()) <= room as usize
-}
-
-/// Whether this section allows these parameters together. It does not say in which order they stand.
-//= rfc6525#section-3.1
-fn allowed(params: &[Param]) -> bool {
-    use Param::*;
-    match params {
-        [
-            OutgoingReset(_) | IncomingReset(_) | TsnReset(_) | AddOutgoing(_) | AddIncoming(_) | Response(_),
-        ] => true,
-        [one, other] => [(one, other), (other, one)].into_iter().any(|pair| {
-            matches!(
-                pair,
-                (OutgoingReset(_), IncomingReset(_))
-                    | (AddOutgoing(_), AddIncoming(_))
-                    | (Response(_), OutgoingReset(_) | Response(_))
-            )
-        }),
-        _ => false,
     }
 }

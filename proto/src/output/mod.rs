@@ -198,7 +198,7 @@ pub enum Event {
         /// The outcome of the request.
         outcome: Outcome,
     },
-    /// The peer has answered our request to change our addresses.
+    /// The peer has answered our request to change our addresses; or it has restarted, and the request failed.
     LocalAddress {
         /// The address.
         address: Address,

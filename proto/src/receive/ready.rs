@@ -1,6 +1,7 @@
 //! Messages, and parts of messages, that the user can read.
 
 use std::collections::VecDeque;
+use std::hint::cold_path;
 
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -47,6 +48,8 @@ pub(super) struct PartialMessage {
 #[derive(Clone, Default, Debug)]
 pub(super) struct Ready {
     queue: VecDeque<(Delivery, Held)>,
+    /// The messages of which the user has read a part: the stream, whether it is unordered, and the message.
+    begun: Vec<((u16, bool), PartialMessage)>,
     /// The number of the last message.
     messages: u64,
 }
@@ -63,7 +66,11 @@ impl Ready {
 
     /// The next delivery for the user, and the room that its chunks occupied.
     pub(super) fn pop(&mut self) -> Option<(Delivery, Held)> {
-        self.queue.pop_front()
+        let next = self.queue.pop_front();
+        if let Some((delivery, _)) = &next {
+            note_begun(&mut self.begun, delivery);
+        }
+        next
     }
 
     /// Drops the next delivery after `look` has seen it.
@@ -71,8 +78,16 @@ impl Ready {
     pub(super) fn pop_with<T>(&mut self, look: impl FnOnce(&Delivery) -> T) -> Option<(T, Held)> {
         let (delivery, held) = self.queue.front()?;
         let seen = (look(delivery), *held);
+        note_begun(&mut self.begun, delivery);
         self.queue.pop_front();
         Some(seen)
+    }
+
+    /// What can be read when the association begins anew: the ends of messages that the user has read in part.
+    pub(super) fn begun_anew(&self) -> Self {
+        let mut ready = Ready { messages: self.messages, ..Ready::default() };
+        self.begun.iter().for_each(|(of, begun)| ready.given_up(*of, *begun));
+        ready
     }
 
     /// Adds a message of one chunk of this size, and returns its number.
@@ -122,5 +137,18 @@ impl Ready {
     pub(super) fn number(&mut self) -> u64 {
         self.messages += 1;
         self.messages
+    }
+}
+
+/// The user reads this.
+#[inline]
+fn note_begun(begun: &mut Vec<((u16, bool), PartialMessage)>, read: &Delivery) {
+    let &Delivery { stream, unordered, message, ppid, complete, .. } = read;
+    if !complete || !begun.is_empty() {
+        cold_path();
+        begun.retain(|(_, partial)| partial.message != message);
+        if !complete {
+            begun.push(((stream, unordered), PartialMessage { message, ppid }));
+        }
     }
 }

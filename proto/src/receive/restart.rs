@@ -2,10 +2,21 @@
 
 use super::Receiver;
 use super::tracker::REACH;
-use crate::Tsn;
 use crate::serial::LATE;
+use crate::{Config, Tsn};
 
 impl Receiver {
+    /// The receiver of the same association that begins anew with this TSN. What can be read is gone; messages that the
+    /// user has read in part end.
+    pub(crate) fn begun_anew(&self, first: Tsn, config: &Config) -> Self {
+        let mut receiver = Receiver::new(first, config);
+        if self.discards() {
+            receiver.discard();
+        }
+        receiver.ready = self.ready.begun_anew();
+        receiver
+    }
+
     /// The peer may restart its TSNs before we learn of it; until then no data beyond a gap is accepted.
     pub(crate) fn expect_restart(&mut self, expected: bool) {
         self.reach = if expected { 1 } else { REACH };
