@@ -43,6 +43,9 @@ impl Association {
         if let Some(congestion) = &mut extended.congestion {
             self.receiver.schedule.now |= congestion.look_at(packet, &self.sender.outstanding);
         }
+        if let Some(addresses) = &mut extended.addresses {
+            addresses.look_at(packet);
+        }
         if let Some(timestamps) = &mut extended.timestamps {
             self.paths.samples = timestamps.look_at(packet);
         }

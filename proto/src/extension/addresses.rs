@@ -10,11 +10,13 @@ use std::net::IpAddr;
 use crate::output::{AddressChange, ChangeError, Outcome};
 use crate::path::{PathId, PathState, PathView, Paths};
 use crate::wire::chunk::{AddressRequest, Asconf, AsconfAck, AsconfParam as Param, Failed, padded};
-use crate::wire::{Address, Cause};
+use crate::wire::{Address, Cause, Chunk, Packet};
 use crate::{LocalAddress, Time, Tsn};
 
 /// The largest number of changes that wait.
 const MAX_WISHES: usize = 16;
+/// The largest number of answers that are kept in case the peer repeats its ASCONFs.
+const MAX_ANSWERS: usize = 16;
 /// The largest number of addresses of a peer.
 const MAX_ADDRESSES: usize = 32;
 /// The chunk type of ASCONF.
@@ -28,8 +30,8 @@ pub(crate) struct AddressChanges {
     expected: u32,
     wishes: VecDeque<PendingChange>,
     request: Option<Request>,
-    /// The answer to the peer's last ASCONF.
-    answered: Option<AsconfAck>,
+    /// The answers to the peer's last ASCONFs, the oldest first.
+    answered: VecDeque<AsconfAck>,
     /// An answer that leaves at the next poll, because its destination is on no path.
     off_path: Option<OffPathAnswer>,
     /// The peer's addresses have changed, and the endpoint must be told.
@@ -248,6 +250,18 @@ impl AddressChanges {
         self.wishes.remove(at)
     }
 
+    /// A packet has come. If the first ASCONF in it is the next one, the peer has heard all answers.
+    //= rfc5061#section-5.2
+    pub(crate) fn look_at(&mut self, packet: &Packet) {
+        let sequence = |chunk: &Chunk| match chunk {
+            Chunk::Asconf(asconf) => Some(asconf.sequence),
+            _ => None,
+        };
+        if packet.chunks.iter().find_map(sequence) == Some(self.expected) {
+            self.answered.clear();
+        }
+    }
+
     /// An authenticated ASCONF has arrived.
     //= rfc5061#section-5.2
     pub(crate) fn received(&mut self, asconf: &Asconf) -> Received {
@@ -255,14 +269,17 @@ impl AddressChanges {
             self.expected = self.expected.wrapping_add(1);
             return Received::Next;
         }
-        let same = |ack: &&AsconfAck| ack.sequence == asconf.sequence;
-        self.answered.as_ref().filter(same).map_or(Received::OutOfOrder, |ack| Received::Again(ack.clone()))
+        let answer = self.answered.iter().find(|ack| ack.sequence == asconf.sequence);
+        answer.map_or(Received::OutOfOrder, |ack| Received::Again(ack.clone()))
     }
 
     /// Stores and returns the answer to the peer's next ASCONF. A peer that repeats the ASCONF gets the same answer.
     pub(crate) fn answer(&mut self, sequence: u32, responses: Vec<Param>) -> AsconfAck {
         let ack = AsconfAck { sequence, responses };
-        self.answered = Some(ack.clone());
+        if self.answered.len() >= MAX_ANSWERS {
+            self.answered.pop_front();
+        }
+        self.answered.push_back(ack.clone());
         ack
     }
 

@@ -1,6 +1,7 @@
 //! The extensions: what is agreed, what each does, and what a hostile peer gets out of it; values by hand.
 
 mod addresses;
+mod asconf_again;
 mod auth;
 mod deferred;
 mod ecn;
