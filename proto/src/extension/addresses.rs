@@ -47,6 +47,20 @@ pub(crate) struct PendingChange {
     pub(crate) local: LocalAddress,
 }
 
+impl PendingChange {
+    /// The ASCONF that requests this, with the local address of a path as the one by which the peer knows us.
+    //= rfc5061#section-4.1.1
+    fn asconf(&self, sequence: u32, path: &PathView) -> Asconf {
+        let asked = AddressRequest { correlation: sequence, address: self.local.address.ip };
+        let param = match self.change {
+            AddressChange::Added => Param::Add(asked),
+            AddressChange::Removed => Param::Delete(asked),
+            AddressChange::Primary => Param::SetPrimary(asked),
+        };
+        Asconf { sequence, address: path.local.ip, requests: vec![param] }
+    }
+}
+
 /// The kinds of requests that the peer does not understand.
 #[derive(Copy, Clone, Default, Debug)]
 struct Refused {
@@ -75,7 +89,8 @@ impl Refused {
 /// A change that was requested from the peer.
 #[derive(Clone, Debug)]
 struct Request {
-    sequence: u32,
+    /// Repeated as it was, whatever the path.
+    chunk: Asconf,
     wish: PendingChange,
     path: PathId,
     /// The T4-rto timer.
@@ -173,9 +188,9 @@ impl AddressChanges {
     pub(crate) fn next(&mut self, usual: PathId, paths: &Paths, now: Time) -> Option<Asking> {
         if self.request.is_none() {
             let wish = self.wishes.pop_front()?;
-            let (sequence, timer) = (self.next, Time::NEVER);
+            let (chunk, timer) = (wish.asconf(self.next, paths.view(usual)), Time::NEVER);
             self.next = self.next.wrapping_add(1);
-            self.request = Some(Request { sequence, wish, path: usual, timer, due: true, tries: 0 });
+            self.request = Some(Request { chunk, wish, path: usual, timer, due: true, tries: 0 });
         }
         let request = self.request.as_mut().filter(|request| request.due)?;
         request.due = false;
@@ -185,13 +200,7 @@ impl AddressChanges {
         let view = paths.view(request.path);
         request.timer = now + view.rto;
         let PendingChange { change, local } = request.wish;
-        let asked = AddressRequest { correlation: request.sequence, address: local.address.ip };
-        let param = match change {
-            AddressChange::Added => Param::Add(asked),
-            AddressChange::Removed => Param::Delete(asked),
-            AddressChange::Primary => Param::SetPrimary(asked),
-        };
-        let chunk = Asconf { sequence: request.sequence, address: view.local.ip, requests: vec![param] };
+        let chunk = request.chunk.clone();
         let same_family = view.remote.ip.is_ipv4() == local.address.ip.is_ipv4();
         let tries_new = change == AddressChange::Added && request.tries % 2 == 1 && same_family;
         Some(Asking { path: request.path, chunk, from: tries_new.then_some(local.address) })
@@ -210,12 +219,12 @@ impl AddressChanges {
     //= rfc5061#section-5.1
     //= rfc5061#section-5.3
     pub(crate) fn acknowledged(&mut self, ack: &AsconfAck) -> Acknowledged {
-        let Some(request) = self.request.take_if(|request| request.sequence == ack.sequence) else {
+        let Some(request) = self.request.take_if(|request| request.chunk.sequence == ack.sequence) else {
             let ahead = self.request.is_none() && !Tsn(ack.sequence).before(Tsn(self.next));
             return if ahead { Acknowledged::Never } else { Acknowledged::Nothing };
         };
         let failed = ack.responses.iter().find_map(|response| match response {
-            Param::Failed(failed) if failed.correlation == request.sequence => Some(failed),
+            Param::Failed(failed) if failed.correlation == ack.sequence => Some(failed),
             _ => None,
         });
         let Request { path, wish: asked, .. } = request;
