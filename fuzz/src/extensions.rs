@@ -5,13 +5,13 @@
 use std::time::Duration;
 
 use anabranch_proto::wire::chunk::{
-    AddStreams, AddressRequest, Asconf, AsconfAck, AsconfParam, Auth, Data, EcnEcho, Failed, ForwardTsn,
-    FragmentPosition, GapBlock, IData, IForwardTsn, IncomingReset, Init, OutgoingReset, Pad, ReConfig,
-    ReConfigParam, Response, Sack, SkippedMessage,
+    AddStreams, AddressRequest, Asconf, AsconfAck, AsconfParam, Auth, CookieEcho, Data, EcnEcho, Failed,
+    ForwardTsn, FragmentPosition, GapBlock, IData, IForwardTsn, IncomingReset, Init, OutgoingReset, Pad,
+    ReConfig, ReConfigParam, Response, Sack, SkippedMessage,
 };
 use anabranch_proto::wire::{Cause, Chunk, Ecn, Packet, Param};
 use anabranch_proto::{
-    AssociationId, Config, Direction, Extensions, LocalAddress, Message, Mid, Reliability, Ssn, Tsn,
+    AssociationId, Config, Direction, Event, Extensions, LocalAddress, Message, Mid, Reliability, Ssn, Tsn,
 };
 use arbitrary::{Arbitrary, Result, Unstructured};
 use bytes::{Bytes, BytesMut};
@@ -24,8 +24,8 @@ use crate::memory;
 use crate::support::address;
 
 const BYTES: Bytes = Bytes::from_static(&[5; 6000]);
-/// The peer's random number.
-const RANDOM: [u8; 32] = [1; 32];
+/// The peer's first TSN.
+const FIRST: Tsn = Tsn(u32::MAX - 2);
 
 /// An association and what happens to it.
 #[derive(Debug, Arbitrary)]
@@ -47,6 +47,18 @@ enum Step {
     Address { which: u8, path: u8 },
     Pass(u16),
     Shutdown,
+    Restart { path: u8, keys: Keys, chunks: Vec<Spec> },
+}
+
+/// The keys that a COOKIE ECHO is authenticated by.
+#[derive(Copy, Clone, Debug)]
+enum Keys {
+    /// Those of the association.
+    Old,
+    /// Those of the cookie.
+    New,
+    /// None: there is no AUTH.
+    None,
 }
 
 /// A chunk, its numbers near those that are expected.
@@ -80,7 +92,12 @@ impl<'a> Arbitrary<'a> for Step {
             15 => Step::Add { incoming: odd >> 7 != 0, count: bytes.arbitrary()? },
             16 => Step::Address { which: bytes.arbitrary()?, path: odd >> 6 },
             17 | 18 => Step::Pass(bytes.arbitrary()?),
-            _ => Step::Shutdown,
+            _ if odd >= 0x80 => Step::Shutdown,
+            _ => Step::Restart {
+                path: odd >> 6,
+                keys: [Keys::Old, Keys::New, Keys::None][usize::from(bytes.arbitrary::<u8>()? % 3)],
+                chunks: few(bytes, 3)?,
+            },
         })
     }
 }
@@ -149,6 +166,10 @@ struct Bout {
     key: Option<Vec<u8>>,
     known: Known,
     paths: usize,
+    /// The first TSN of the endpoint.
+    first: u32,
+    /// The last tag of the peer.
+    greeted: u32,
 }
 
 impl Bout {
@@ -168,25 +189,12 @@ impl Bout {
         };
         let config = Config { extensions, ..setup.config() };
         let mut lone = Lone::new(setup.paths(), &config);
-        let tsn = Tsn(u32::MAX - 2);
-        let mut ack = init(7, tsn, 30_000, setup.paths());
-        let theirs = theirs();
-        ack.params.extend(theirs.iter().cloned());
-        let types = Bytes::from_static(&[0x10, 0x40, 0x80, 0x82, 0x90, 0xc0, 0xc1, 0xc2]);
-        ack.params.extend([Param::SupportedExtensions(types), Param::EcnCapable, Param::ForwardTsnSupported]);
-        let (id, tag, key) = establish(&mut lone, setup.paths(), ack, &theirs);
+        let ours = greeting(7, setup.paths());
+        let (id, tag, key) = establish(&mut lone, setup.paths(), ours);
         let first = config.first_tsn.unwrap_or(0);
-        let known = Known {
-            tsn,
-            highest: Tsn(first).prev(),
-            request: tsn.0,
-            asconf: tsn.0,
-            asked: first,
-            changed: first,
-            interleaving: bit(4),
-        };
+        let known = Known::new(first, bit(4));
         let key = extensions.authentication.then_some(key);
-        Bout { lone, id, tag, key, known, paths: setup.paths() }
+        Bout { lone, id, tag, key, known, paths: setup.paths(), first, greeted: 7 }
     }
 
     fn step(&mut self, step: &Step) {
@@ -195,6 +203,7 @@ impl Bout {
         let direction = |incoming: bool| if incoming { Direction::Incoming } else { Direction::Outgoing };
         match step {
             Step::Hear { path, ecn, chunks } => return self.hear(usize::from(*path), *ecn, chunks),
+            Step::Restart { path, keys, chunks } => return self.restart(usize::from(*path), *keys, chunks),
             Step::Send { stream, bytes, limit } => {
                 let reliability = match limit % 5 {
                     0 => Reliability::Retransmissions((limit / 5).into()),
@@ -247,6 +256,46 @@ impl Bout {
         };
         let mut packet = packet((path, path % self.paths), self.tag, chunks);
         packet.ecn = if marked { Ecn::Ce } else { Ecn::NotEct };
+        self.arrive(packet);
+    }
+
+    /// The peer has forgotten the association and begins anew, with another tag and another random number. Its COOKIE
+    /// ECHO, and what stands behind it, is authentic by these keys.
+    fn restart(&mut self, path: usize, keys: Keys, specs: &[Spec]) {
+        self.learn();
+        self.greeted = self.greeted.wrapping_add(1).max(1);
+        let ours = greeting(self.greeted, self.paths);
+        self.arrive(packet((path, path % self.paths), 0, vec![Chunk::Init(Box::new(ours.clone()))]));
+        let acks = self.lone.take_sent().into_iter().flat_map(|packet| packet.chunks);
+        let ack =
+            acks.filter_map(|chunk| if let Chunk::InitAck(ack) = chunk { Some(ack) } else { None }).last();
+        let Some(ack) = ack else { return };
+        let cookie = ack.params.iter().find_map(|param| match param {
+            Param::Cookie(cookie) => Some(cookie.clone()),
+            _ => None,
+        });
+        let new = self.key.is_some().then(|| key(&ours.params, &ack.params));
+        let mut known = Known::new(self.first, self.known.interleaving);
+        let echo = Chunk::CookieEcho(CookieEcho { cookie: cookie.expect("an INIT ACK has a cookie") });
+        let chunks = [echo].into_iter().chain(specs.iter().map(|spec| spec.chunk(&mut known))).collect();
+        let by = match keys {
+            Keys::Old => self.key.as_ref(),
+            Keys::New => new.as_ref(),
+            Keys::None => None,
+        };
+        let chunks = match by {
+            Some(key) => authenticated(key, chunks),
+            None => chunks,
+        };
+        self.arrive(packet((path, path % self.paths), ack.tag, chunks));
+        let restarted = |(id, event): &(AssociationId, Event)| *id == self.id && *event == Event::Restart;
+        if self.lone.events.iter().any(restarted) {
+            (self.tag, self.key, self.known) = (ack.tag, new, known);
+        }
+    }
+
+    /// A packet arrives through the codec, if it can be encoded.
+    fn arrive(&mut self, packet: Packet) {
         let mut bytes = BytesMut::new();
         if packet.encode(&mut bytes).is_ok() {
             let back = Packet::decode(packet.from, packet.to, packet.ecn, bytes.freeze());
@@ -271,6 +320,19 @@ impl Bout {
 }
 
 impl Known {
+    /// At the beginning of an association in which the endpoint's first TSN is this.
+    fn new(first: u32, interleaving: bool) -> Self {
+        Known {
+            tsn: FIRST,
+            highest: Tsn(first).prev(),
+            request: FIRST.0,
+            asconf: FIRST.0,
+            asked: first,
+            changed: first,
+            interleaving,
+        }
+    }
+
     fn asked(&mut self, param: &ReConfigParam) {
         match param {
             ReConfigParam::OutgoingReset(reset) => self.asked = reset.request,
@@ -406,25 +468,39 @@ fn near(number: u32, by: i8) -> u32 {
     number.wrapping_add(by as u32)
 }
 
-/// The peer's part of the keys.
-fn theirs() -> Vec<Param> {
-    vec![Param::Random(Bytes::from_static(&RANDOM)), Param::HmacAlgorithms(vec![3, 1])]
+/// The INIT, or INIT ACK, of the peer with this tag, which makes its random number too: it offers every extension.
+fn greeting(tag: u32, paths: usize) -> Init {
+    let mut greeting = init(tag, FIRST, 30_000, paths);
+    let random = Bytes::from(vec![tag as u8; 32]);
+    greeting.params.extend([Param::Random(random), Param::HmacAlgorithms(vec![3, 1])]);
+    let types = Bytes::from_static(&[0x10, 0x40, 0x80, 0x82, 0x90, 0xc0, 0xc1, 0xc2]);
+    greeting.params.extend([
+        Param::SupportedExtensions(types),
+        Param::EcnCapable,
+        Param::ForwardTsnSupported,
+    ]);
+    greeting
+}
+
+/// The key that both ends have who said this in INIT and INIT ACK.
+fn key(a: &[Param], b: &[Param]) -> Vec<u8> {
+    let part = |params: &[Param]| -> Vec<u8> {
+        let keying = params.iter().filter(|param| (0x8002..=0x8004).contains(&param.number()));
+        keying.flat_map(|param| Param::encode_list(&[param.clone()]).expect("short")).collect()
+    };
+    let (a, b) = (part(a), part(b));
+    if (a.len(), &a) < (b.len(), &b) { [a, b].concat() } else { [b, a].concat() }
 }
 
 /// The association, the tag that it wants to hear, and the key that both ends have.
-fn establish(lone: &mut Lone, paths: usize, ack: Init, theirs: &[Param]) -> (AssociationId, u32, Vec<u8>) {
+fn establish(lone: &mut Lone, paths: usize, ack: Init) -> (AssociationId, u32, Vec<u8>) {
     use anabranch_proto::wire::chunk::Bare;
     let to: Vec<_> = (0..paths).map(|path| address(path, 1)).collect();
     let id = lone.end.connect(lone.now, crate::lone::PORTS.destination, &to).expect("a path");
     lone.drain();
     let init = lone.take_sent().pop().expect("an INIT");
     let Some(Chunk::Init(init)) = init.chunks.first() else { panic!("not an INIT: {init:?}") };
-    let part = |params: &[Param]| -> Vec<u8> {
-        let keying = params.iter().filter(|param| (0x8002..=0x8004).contains(&param.number()));
-        keying.flat_map(|param| Param::encode_list(&[param.clone()]).expect("short")).collect()
-    };
-    let (a, b) = (part(&init.params), part(theirs));
-    let key = if (a.len(), &a) < (b.len(), &b) { [a, b].concat() } else { [b, a].concat() };
+    let key = key(&init.params, &ack.params);
     let tag = init.tag;
     lone.hear(0, tag, [Chunk::InitAck(Box::new(ack))]);
     lone.hear(0, tag, [Chunk::CookieAck(Bare)]);

@@ -8,7 +8,7 @@
 //! | `cookie` | changes to a valid COOKIE ECHO | no association but by the cookie as it was given |
 //! | `sacks` | SACKs of any kind, and sends | flight, acknowledgements and retransmissions as a set of TSNs says |
 //! | `endpoint` | packets, calls, timers | no panic, an end to every drain, bounded memory |
-//! | `extensions` | a peer that has agreed on extensions, and calls | no panic, an end to every drain, bounded memory |
+//! | `extensions` | a peer that has agreed on extensions and may restart, and calls | no panic, an end to every drain, bounded memory |
 //! | `script` | text | the reader and the runner of packet scripts do not panic |
 //! | `scenario` | text | a scenario is refused with its place, or written as TOML and read as the same |
 //! | `trace` | text | a recorded trace is refused with its line, or delivers something |

@@ -1,7 +1,7 @@
 //! The association's part of the extensions: it asks them when something happens, and carries out their answers. The
 //! extensions keep their own state and do not know the association.
 
-use super::Association;
+use super::{Association, Part};
 use crate::extension::addresses::{AddressChanges, PendingChange};
 use crate::extension::{
     Action, Actions, Authentication, Congestion, Extended, Extensions, MarkedChunk, Reconfiguration,
@@ -35,8 +35,10 @@ impl Association {
     }
 
     /// A packet has come. What is not authentic and has to be goes, before anything else of the packet is looked at.
-    pub(super) fn look_at(&mut self, packet: &mut Packet, came: PathId) {
-        if let Some(cause) = self.authentication().and_then(|authentication| authentication.sift(packet)) {
+    pub(super) fn look_at(&mut self, packet: &mut Packet, came: PathId, part: Part) {
+        let judged = part == Part::BehindCookie { authentic: true };
+        let judge = self.authentication().filter(|_| !judged);
+        if let Some(cause) = judge.and_then(|authentication| authentication.sift(packet)) {
             self.report(came, cause);
         }
         let Some(extended) = &mut self.extended else { return };

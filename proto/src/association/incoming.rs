@@ -12,24 +12,37 @@ use crate::wire::chunk::{Abort, Data, Heartbeat, NrSack, OperationError, Sack, S
 use crate::wire::{Cause, Chunk, Packet};
 use crate::{Duration, Time, Tsn};
 
+/// How much of an arrived packet is left for the association.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Part {
+    /// All of it.
+    Whole,
+    /// What stood behind a COOKIE ECHO. `authentic`: an AUTH before that covers it. The keys that judged it may not be
+    /// those of the association any more, so it is not judged again.
+    BehindCookie {
+        /// Whether it is covered.
+        authentic: bool,
+    },
+}
+
 impl Association {
-    /// Processes a packet with the right tag that arrived on this path, beginning with its `skip`-th chunk.
+    /// Processes a packet with the right tag that arrived on this path.
     #[inline(always)]
-    pub(crate) fn incoming(&mut self, packet: &mut Packet, path: PathId, skip: usize, now: Time) {
+    pub(crate) fn incoming(&mut self, packet: &mut Packet, path: PathId, part: Part, now: Time) {
         self.statistics.packets_received += 1;
-        if skip == 0 {
+        if part == Part::Whole {
             self.replies = None;
         }
         let mut arrival = Arrival::default();
         self.heard_in_shutdown();
         if self.extended.is_some() {
             cold_path();
-            self.look_at(packet, path);
+            self.look_at(packet, path, part);
         }
         // The usual packet holds one DATA chunk or one SACK. The packet's memory, and the SACK in it, go to the next
         // packet that leaves.
         match &packet.chunks[..] {
-            [Chunk::Data(data)] if skip == 0 => {
+            [Chunk::Data(data)] if part == Part::Whole => {
                 self.sender.uncouple();
                 if self.takes(data, path, &mut arrival, now)
                     && !self.count_alone(data, path, &mut arrival, now)
@@ -38,11 +51,11 @@ impl Association {
                     self.taken_in(data, path, &mut arrival, now);
                 }
             }
-            [Chunk::Sack(sack)] if skip == 0 => self.sack(sack, now),
+            [Chunk::Sack(sack)] if part == Part::Whole => self.sack(sack, now),
             _ => {
                 cold_path();
                 self.sender.uncouple();
-                self.chunks(packet, path, skip, &mut arrival, now);
+                self.chunks(packet, path, part, &mut arrival, now);
             }
         }
         if self.state != State::Closed {
@@ -59,14 +72,14 @@ impl Association {
         }
     }
 
-    /// Processes the chunks of a packet from the `skip`-th on, until one of them makes the rest void. If an ABORT is in
-    /// the rest, nothing in the packet is answered.
+    /// Processes the chunks of a packet, until one of them makes the rest void. If an ABORT is in the rest, nothing in
+    /// the packet is answered.
     //= rfc9260#section-9.1
-    fn chunks(&mut self, packet: &mut Packet, path: PathId, skip: usize, arrival: &mut Arrival, now: Time) {
-        let alone = packet.chunks.len() == 1;
+    fn chunks(&mut self, packet: &mut Packet, path: PathId, part: Part, arrival: &mut Arrival, now: Time) {
+        let alone = part == Part::Whole && packet.chunks.len() == 1;
         let origin = PacketOrigin { path, local: packet.to, source: packet.from };
         let answers_before = self.control.len();
-        let mut chunks = packet.chunks.drain(skip..);
+        let mut chunks = packet.chunks.drain(..);
         while let Some(chunk) = chunks.next() {
             let counts = match chunk {
                 Chunk::Data(data) => {

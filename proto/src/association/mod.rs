@@ -39,6 +39,7 @@ use crate::{AssociationId, Config, Delivery, Discarded, Duration, Time, Tsn};
 
 use bytes::Bytes;
 use detour::Detour;
+pub(crate) use incoming::Part;
 pub(crate) use local::next_local;
 pub(crate) use setup::{AssociationParts, new_tag};
 

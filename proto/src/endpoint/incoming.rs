@@ -6,7 +6,8 @@ use smallvec::smallvec;
 
 use super::Endpoint;
 use crate::Time;
-use crate::association::Association;
+use crate::association::{Association, Part};
+use crate::extension::Authentication;
 use crate::mechanisms::OutOfTheBlue;
 use crate::output::Purpose;
 use crate::path::PathId;
@@ -29,7 +30,7 @@ enum Owner {
 impl Endpoint {
     pub(super) fn packet(&mut self, packet: Box<Packet>, now: Time) {
         if let Some((index, path)) = self.expected(&packet) {
-            return self.deliver(index, packet, path, 0, now);
+            return self.deliver(index, packet, path, Part::Whole, now);
         }
         let ours = self.config.addresses.iter().any(|local| local.address.ip == packet.to.ip);
         if !ours || !packet.from.is_unicast() {
@@ -43,7 +44,7 @@ impl Endpoint {
             Some(Chunk::Init(_)) => self.init(&packet, now),
             Some(Chunk::CookieEcho(echo)) if !aborts(&packet) => {
                 let echo = echo.clone();
-                self.cookie_echo(packet, &echo, 1, now);
+                self.cookie_echo(packet, &echo, now);
             }
             //= rfc4895#section-6.3
             Some(Chunk::Auth(_))
@@ -51,7 +52,7 @@ impl Endpoint {
                     && !aborts(&packet) =>
             {
                 let echo = echo.clone();
-                self.cookie_echo(packet, &echo, 2, now);
+                self.cookie_echo(packet, &echo, now);
             }
             // Only an INIT has no tag.
             Some(_) if packet.tag == 0 => {}
@@ -60,7 +61,7 @@ impl Endpoint {
                 Owner::Association(index) => {
                     match self.too_small(index, &packet).filter(|_| !aborts(&packet)) {
                         Some(tag) => self.refuse(&packet, tag, vec![Cause::InvalidMandatoryParameter]),
-                        None => self.deliver_first(index, packet, 0, now),
+                        None => self.deliver_first(index, packet, Part::Whole, now),
                     }
                 }
                 Owner::WrongTag => {}
@@ -162,9 +163,9 @@ impl Endpoint {
         (association.peer_port == packet.ports.source).then_some(index)
     }
 
-    /// Handles a packet for an association, without the chunks before the `skip`-th. First finds the path on which it
-    /// arrived. A packet with a chunk that cannot be read, of an extension that was agreed on, is dropped.
-    pub(super) fn deliver_first(&mut self, index: usize, packet: Box<Packet>, skip: usize, now: Time) {
+    /// Handles a packet, or this part of it, for an association. First finds the path on which it arrived. A packet with
+    /// a chunk that cannot be read, of an extension that was agreed on, is dropped.
+    pub(super) fn deliver_first(&mut self, index: usize, packet: Box<Packet>, part: Part, now: Time) {
         let Some(association) = self.associations.in_place_mut(index) else { return };
         let agreed = association.agreed();
         let faulty =
@@ -172,29 +173,29 @@ impl Endpoint {
         if packet.chunks.iter().any(faulty) {
             return;
         }
-        let moved = association.paths.to(packet.from).is_none()
-            && association
-                .authentication()
-                .is_none_or(|authentication| authentication.may_move_peer(&packet));
+        let judged = part == Part::BehindCookie { authentic: true };
+        let may_move = |keys: &Authentication| judged || keys.may_move_peer(&packet);
+        let moved =
+            association.paths.to(packet.from).is_none() && association.authentication().is_none_or(may_move);
         if moved && let Some(before) = association.follow_port(packet.from) {
             self.moved(index, before);
         }
         let Some(association) = self.associations.in_place_mut(index) else { return };
         let path = association.follow(packet.to, packet.from);
-        self.deliver_slowly(index, packet, path, skip, now);
+        self.deliver_slowly(index, packet, path, part, now);
     }
 
     /// The same as [`deliver`](Self::deliver), for packets that are not the usual ones.
     #[inline(never)]
-    fn deliver_slowly(&mut self, index: usize, packet: Box<Packet>, path: PathId, skip: usize, now: Time) {
-        self.deliver(index, packet, path, skip, now);
+    fn deliver_slowly(&mut self, index: usize, packet: Box<Packet>, path: PathId, part: Part, now: Time) {
+        self.deliver(index, packet, path, part, now);
     }
 
     #[inline(always)]
-    fn deliver(&mut self, index: usize, mut packet: Box<Packet>, path: PathId, skip: usize, now: Time) {
+    fn deliver(&mut self, index: usize, mut packet: Box<Packet>, path: PathId, part: Part, now: Time) {
         let Some(association) = self.associations.in_place_mut(index) else { return };
         let setting_up = association.state().setting_up();
-        association.incoming(&mut packet, path, skip, now);
+        association.incoming(&mut packet, path, part, now);
         association.keep(packet);
         self.last = Some(index);
         let moved = association.extended.is_some() && association.moved();

@@ -7,7 +7,7 @@ use rand_core::Rng;
 
 use super::Endpoint;
 use crate::Config;
-use crate::association::Association;
+use crate::association::{Association, Part};
 use crate::extension::Authentication;
 use crate::handshake::cookie::{BadCookie, Cookie};
 use crate::handshake::{self, Collision, LEAST_WINDOW, Peer};
@@ -161,11 +161,10 @@ impl Endpoint {
         random
     }
 
-    /// A cookie came back in front of the `skip`-th chunk of its packet. It creates an association, or the existing
-    /// association restarts or collides.
+    /// A cookie came back. It creates an association, or the existing association restarts or collides.
     //= rfc9260#section-5.1.5
     //= rfc9260#section-5.2.4
-    pub(super) fn cookie_echo(&mut self, packet: Box<Packet>, echo: &CookieEcho, skip: usize, now: Time) {
+    pub(super) fn cookie_echo(&mut self, packet: Box<Packet>, echo: &CookieEcho, now: Time) {
         let (cookie, over) = match self.secrets.open(&echo.cookie, now) {
             Ok(cookie) => (cookie, None),
             Err(BadCookie::Forged) => return,
@@ -178,7 +177,7 @@ impl Endpoint {
             return self.stale(&packet, &cookie, over);
         }
         match self.owner_of(&cookie) {
-            Some(index) => self.collide(index, packet, &cookie, skip, now),
+            Some(index) => self.collide(index, packet, &cookie, now),
             None if !admits(&self.config, None, &cookie, &packet) => {}
             // A cookie makes one association. After that association has ended, the same cookie is a replay.
             None if self.is_used(&cookie) => {
@@ -188,7 +187,7 @@ impl Endpoint {
             None if !self.listening => {}
             //= rfc9260#section-5.1
             None if self.is_full() => self.refuse(&packet, cookie.peer_tag, vec![Cause::OutOfResource]),
-            None => self.accept(packet, &cookie, skip, now),
+            None => self.accept(packet, &cookie, now),
         }
     }
 
@@ -214,14 +213,14 @@ impl Endpoint {
         self.by_tag.contains_key(&cookie.local_tag) || self.secrets.remembers(cookie.local_tag)
     }
 
-    fn accept(&mut self, packet: Box<Packet>, cookie: &Cookie, skip: usize, now: Time) {
+    fn accept(&mut self, packet: Box<Packet>, cookie: &Cookie, now: Time) {
         let (local, source) = (packet.to, packet.from);
         let Ok(association) = Association::accept(self.begin(now), cookie, local, source) else { return };
         let index = self.add(association).place();
-        self.deliver_first(index, packet, skip, now);
+        self.deliver_behind_cookie(index, packet, now);
     }
 
-    fn collide(&mut self, index: usize, packet: Box<Packet>, cookie: &Cookie, skip: usize, now: Time) {
+    fn collide(&mut self, index: usize, packet: Box<Packet>, cookie: &Cookie, now: Time) {
         let Some(association) = self.associations.in_place_mut(index) else { return };
         // During set-up, both ends may have begun at once. Then the peer has made its keys from our INIT ACK and its
         // own INIT, as the cookie tells, and not from its INIT ACK, which it has forgotten.
@@ -249,7 +248,17 @@ impl Endpoint {
             Collision::Foreign => return,
         }
         self.link(index);
-        self.deliver_first(index, packet, skip, now);
+        self.deliver_behind_cookie(index, packet, now);
+    }
+
+    /// The COOKIE ECHO of this packet was admitted and dealt with: what stands behind it is processed. What admitted
+    /// the COOKIE ECHO holds for that too, whatever keys the association has now.
+    //= rfc4895#section-6.3
+    fn deliver_behind_cookie(&mut self, index: usize, mut packet: Box<Packet>, now: Time) {
+        let authentic = matches!(packet.chunks.first(), Some(Chunk::Auth(_)));
+        let echo = packet.chunks.iter().position(|chunk| matches!(chunk, Chunk::CookieEcho(_)));
+        packet.chunks.drain(..echo.map_or(0, |at| at + 1));
+        self.deliver_first(index, packet, Part::BehindCookie { authentic }, now);
     }
 
     /// The cookie was ours, but too old.

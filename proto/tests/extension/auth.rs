@@ -12,7 +12,7 @@ use crate::support::bench::{Bench, PEER_TAG, chunk, ms};
 use crate::support::{World, address, secs};
 use crate::with;
 
-const AUTHENTICATION: Extensions = Extensions {
+pub(crate) const AUTHENTICATION: Extensions = Extensions {
     partial_reliability: false,
     reconfiguration: false,
     authentication: true,
@@ -54,12 +54,12 @@ pub(crate) fn peer(config: Config, wants: &'static [u8], algorithms: &[u16]) -> 
 }
 
 /// The parameters without padding, one behind the other.
-fn vector(params: &[Param]) -> Vec<u8> {
+pub(crate) fn vector(params: &[Param]) -> Vec<u8> {
     params.iter().flat_map(|param| Param::encode_list(std::slice::from_ref(param)).expect("short")).collect()
 }
 
 /// Both vectors begin with 0x8002, so the longer is the larger number.
-fn association_key(secret: &[u8], a: &[u8], b: &[u8]) -> Vec<u8> {
+pub(crate) fn association_key(secret: &[u8], a: &[u8], b: &[u8]) -> Vec<u8> {
     let (small, large) = if (a.len(), a) < (b.len(), b) { (a, b) } else { (b, a) };
     [secret, small, large].concat()
 }

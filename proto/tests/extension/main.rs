@@ -3,6 +3,7 @@
 mod addresses;
 mod asconf_again;
 mod auth;
+mod auth_cookie;
 mod deferred;
 mod ecn;
 mod interleaving;
