@@ -72,16 +72,21 @@ impl Association {
         }
     }
 
-    /// Processes the chunks of a packet, until one of them makes the rest void. If an ABORT is in the rest, nothing in
-    /// the packet is answered.
+    /// Processes the chunks of a packet, until one of them makes the rest void or ends the association. If an ABORT is
+    /// in the rest, nothing in the packet is answered.
     //= rfc9260#section-9.1
+    //= rfc9260#section-12.4
     fn chunks(&mut self, packet: &mut Packet, path: PathId, part: Part, arrival: &mut Arrival, now: Time) {
         let alone = part == Part::Whole && packet.chunks.len() == 1;
         let origin = PacketOrigin { path, local: packet.to, source: packet.from };
         let answers_before = self.control.len();
         let mut chunks = packet.chunks.drain(..);
-        while let Some(chunk) = chunks.next() {
-            let counts = match chunk {
+        let mut counts = true;
+        while counts
+            && self.state != State::Closed
+            && let Some(chunk) = chunks.next()
+        {
+            counts = match chunk {
                 Chunk::Data(data) => {
                     self.data(data, path, arrival, now);
                     true
@@ -93,13 +98,9 @@ impl Association {
                 other if !alone && self.must_be_alone(&other, now) => false,
                 other => self.control_chunk(other, origin, arrival, now),
             };
-            if !counts {
-                cold_path();
-                if chunks.any(|chunk| matches!(chunk, Chunk::Abort(_))) {
-                    self.control.truncate(answers_before);
-                }
-                break;
-            }
+        }
+        if chunks.any(|chunk| matches!(chunk, Chunk::Abort(_))) {
+            self.control.truncate(if self.state == State::Closed { 0 } else { answers_before });
         }
     }
 

@@ -33,10 +33,11 @@ impl Association {
         }
     }
 
-    /// Nothing is reported before INIT ACK has told the peer's tag, and only a part of a flood is.
+    /// Nothing is reported before INIT ACK has told the peer's tag, nor after the end, and only a part of a flood is.
     //= rfc9260#section-8.3
+    //= rfc9260#section-12.4
     pub(super) fn may_reply(&self) -> bool {
-        self.state != State::CookieWait && self.control.len() < MAX_REPLIES
+        !matches!(self.state, State::CookieWait | State::Closed) && self.control.len() < MAX_REPLIES
     }
 
     /// Whether a chunk fits the packet of what else replies to the packet that is processed.
