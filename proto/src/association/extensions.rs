@@ -382,10 +382,14 @@ impl Association {
         self.taken(outcome, (tsn, size), came, now);
     }
 
-    /// Chunks of the other kind than was agreed.
+    /// Chunks of the other kind than was agreed. Before INIT ACK nothing is agreed, and an ABORT would have no tag.
     //= rfc8260#section-2.2.3
     //= rfc8260#section-2.3.1
+    //= rfc9260#section-8.5.1
     pub(super) fn wrong_kind(&mut self, now: Time) {
+        if self.state == State::CookieWait {
+            return;
+        }
         let what = b"a chunk of the kind that was not agreed: DATA or I-DATA".as_slice();
         self.violated(Cause::ProtocolViolation(what.into()), now);
     }
