@@ -33,7 +33,7 @@ impl Association {
         if self.sender.probe_timer <= now {
             self.sender.probe();
         }
-        if self.guard <= now {
+        if self.guard <= now && self.state != State::Closed {
             self.guard = Time::NEVER;
             self.send_abort(vec![Cause::ProtocolViolation(
                 b"SHUTDOWN was not answered in time".as_slice().into(),

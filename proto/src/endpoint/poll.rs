@@ -112,12 +112,16 @@ impl Endpoint {
         }
     }
 
+    /// An association that has ended by them gets no packet any more, even at the same time.
     #[cold]
     fn run_due(&mut self, now: Time) {
         while let Some(index) = self.agenda.due(now) {
             let Some(association) = self.associations.in_place_mut(index) else { continue };
             if association.deadline(now) <= now {
                 association.run_timers(now);
+                if association.state() == State::Closed {
+                    self.unlink(index);
+                }
                 self.wake(index);
             }
             let deadline = self.associations.in_place_mut(index).map_or(Time::NEVER, |a| a.deadline(now));

@@ -364,3 +364,31 @@ fn a_restart_with_fewer_paths_than_sacks_took() {
     world.run(secs(7.0));
     assert_eq!(world.take(1), [20]);
 }
+
+/// The association gives up at the moment at which the cookie of a restart arrives. It has ended, as its user is told, so
+/// it cannot restart: the cookie makes another one.
+//= rfc9260#section-5.2.4
+#[test]
+fn a_cookie_at_the_moment_of_the_end() {
+    use crate::support::bench::{Bench, PEER_TAG};
+    let config = era("rfc9260").with(|parameters| {
+        (parameters.association_max_retrans, parameters.path_max_retrans) = (0, 0);
+    });
+    let mut bench = Bench::new(config, 1);
+    bench.send(1, 10);
+    bench.until(at_ms(500));
+    let (a_rwnd, outbound, inbound, tsn, params) = (5000, 1, 1, Tsn(1), Vec::new());
+    let again = Init { tag: PEER_TAG + 1, a_rwnd, outbound, inbound, tsn, params };
+    bench.hear_packet(0, 0, [Chunk::Init(Box::new(again))]);
+    let (_, packet, _) = bench.sent.pop().expect("INIT ACK");
+    let [Chunk::InitAck(ack)] = &packet.chunks[..] else { panic!("{packet:?}") };
+    let cookie =
+        ack.params.iter().find_map(|p| if let Param::Cookie(c) = p { Some(c.clone()) } else { None });
+    let echo = CookieEcho { cookie: cookie.expect("a cookie") };
+    bench.now = at_ms(1000);
+    bench.hear_packet(0, ack.tag, [Chunk::CookieEcho(echo)]);
+    let events: Vec<&Event> = bench.events.iter().map(|(_, event)| event).collect();
+    assert!(events.contains(&&Event::Lost(LostReason::TooManyErrors)), "{events:?}");
+    assert!(!events.contains(&&Event::Restart), "{events:?}");
+    assert_eq!(events.iter().filter(|event| ***event == Event::Up).count(), 2, "{events:?}");
+}
