@@ -119,8 +119,10 @@ impl Endpoint {
         if reflected && packet.chunks.len() > 1 {
             return Owner::WrongTag;
         }
-        // The peer ends an old association that it remembers, while we are setting up a new one.
-        let ends = matches!(packet.chunks.first(), Some(Chunk::ShutdownAck(_)));
+        // The peer ends an old association that it remembers, while we are setting up a new one. AUTH is by keys of the
+        // old one.
+        let first = packet.chunks.iter().find(|chunk| !matches!(chunk, Chunk::Auth(_)));
+        let ends = matches!(first, Some(Chunk::ShutdownAck(_)));
         // An address that the peer has deleted is no longer of the association, unless an ASCONF adds it again.
         //= rfc5061#section-5.3
         let asks = || packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Asconf(_)));
