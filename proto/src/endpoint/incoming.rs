@@ -33,7 +33,9 @@ impl Endpoint {
             return self.deliver(index, packet, path, Part::Whole, now);
         }
         let ours = self.config.addresses.iter().any(|local| local.address.ip == packet.to.ip);
-        if !ours || !packet.from.is_unicast() {
+        //= rfc9260#section-3.1
+        // No port is 0, and there would be nowhere to send a reply.
+        if !ours || !packet.from.is_unicast() || packet.ports.source == 0 {
             return;
         }
         if packet.ports.destination != self.config.port {

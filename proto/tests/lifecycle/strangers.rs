@@ -66,6 +66,30 @@ fn another_port() {
     assert_eq!(to(0, 0, init), None);
 }
 
+/// No port is 0: nothing that comes from there is answered, directly on IP or in UDP.
+//= rfc9260#section-3.1
+#[test]
+fn from_port_0() {
+    let init = Init { tag: 7, a_rwnd: 5000, outbound: 1, inbound: 1, tsn: Tsn(1), params: Vec::new() };
+    let shutdown_ack = || Chunk::ShutdownAck(Bare);
+    for (udp, tag, chunk) in
+        [(0, 0, Chunk::Init(Box::new(init))), (0, 99, shutdown_ack()), (9899, 99, shutdown_ack())]
+    {
+        let place = |host| Address { udp, ..address(0, host) };
+        for (source, answers) in [(9, 1), (0, 0)] {
+            let ports = Ports { source, destination: PORT };
+            let packet = Packet { from: place(1), to: place(0), ports, tag, ..strange(chunk.clone()) };
+            let mut end = alone();
+            end.handle(Time::ZERO, Incoming::Packet(Box::new(packet)));
+            let sent = std::iter::from_fn(|| match end.poll(Time::ZERO) {
+                Output::Transmit(packet, _) => Some(packet),
+                _ => None,
+            });
+            assert_eq!(sent.count(), answers, "from port {source}");
+        }
+    }
+}
+
 /// An INIT in company is no INIT, whatever port it asks for: nothing answers it.
 //= rfc9260#section-6.10
 #[test]
