@@ -40,6 +40,15 @@ impl Association {
         Ok(())
     }
 
+    /// The peer has restarted at this local address. From its INIT ACK it knows the address as one of the association,
+    /// so it is one again if it was removed.
+    //= rfc5061#section-5.3
+    pub(crate) fn take_back(&mut self, local: LocalAddress) {
+        if self.config.addresses.iter().all(|known| known.address != local.address) {
+            Arc::make_mut(&mut self.config).addresses.push(local);
+        }
+    }
+
     /// The user asks the peer to send to this address if it can.
     pub(crate) fn set_peer_primary(&mut self, address: Address) -> Result<(), ChangeError> {
         let known = self.config.addresses.iter().find(|known| known.address == address).copied();

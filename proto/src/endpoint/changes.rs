@@ -54,7 +54,8 @@ impl Endpoint {
     }
 
     /// Removes a local address from this association (RFC 5061), unless no path would be left. The association sends
-    /// nothing from it any more; the endpoint still accepts packets that arrive there.
+    /// nothing from it any more; the endpoint still accepts packets that arrive there. If the peer restarts there, the
+    /// address belongs to the association again.
     pub fn remove_address(
         &mut self,
         now: Time,

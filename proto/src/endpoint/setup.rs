@@ -239,7 +239,10 @@ impl Endpoint {
             }
             Collision::Restart => {
                 self.unlink(index);
+                let asked =
+                    self.config.addresses.iter().find(|own| own.address.ip == cookie.local.ip).copied();
                 if let Some(association) = self.associations.in_place_mut(index) {
+                    asked.into_iter().for_each(|own| association.take_back(own));
                     association.restart(cookie, &self.policies, local, source, now);
                 }
             }
@@ -282,6 +285,12 @@ fn init_ack(
     let mut ack = handshake::init(cookie.local_tag, cookie.local_tsn, config, None, random);
     // No more streams are offered than the peer accepts.
     ack.outbound = cookie.streams.0;
+    // The peer knows the source of the INIT ACK, and has to know the address of the association too.
+    if let [only] = &config.addresses[..]
+        && only.address.ip != cookie.local.ip
+    {
+        ack.params.insert(0, Param::of_address(only.address.ip));
+    }
     ack.params.extend(unrecognized.into_iter().map(Param::Unrecognized));
     ack.params.push(Param::Cookie(signed));
     ack
