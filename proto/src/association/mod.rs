@@ -174,6 +174,12 @@ impl Association {
         self.named.contains(&address)
     }
 
+    /// The pair of the path to this address, if the user has named the address.
+    pub(crate) fn named_pair(&self, address: Address) -> Option<(Address, Address)> {
+        let path = self.paths.to(address).filter(|path| self.paths.get(*path).health.named)?;
+        Some((self.paths.view(path).local, address))
+    }
+
     /// Whether the peer has deleted this address.
     pub(crate) fn has_deleted(&self, address: Address) -> bool {
         let had = |view: &PathView| view.remote == address && view.state == PathState::Removed;

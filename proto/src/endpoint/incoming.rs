@@ -217,13 +217,13 @@ impl Endpoint {
 
     /// Sends one chunk back to the source of a packet, without an association.
     pub(super) fn answer(&mut self, packet: &Packet, tag: u32, chunk: Chunk, purpose: Purpose) {
-        self.answer_to(packet.from, packet, tag, chunk, purpose);
+        self.answer_between((packet.to, packet.from), packet, tag, chunk, purpose);
     }
 
-    /// As `answer`, to another address.
-    pub(super) fn answer_to(
+    /// As `answer`, between this local address and this address of the peer.
+    pub(super) fn answer_between(
         &mut self,
-        to: Address,
+        (from, to): (Address, Address),
         packet: &Packet,
         tag: u32,
         chunk: Chunk,
@@ -233,7 +233,7 @@ impl Endpoint {
             return;
         }
         let answer = Packet {
-            from: packet.to,
+            from,
             to,
             ports: packet.ports.reversed(),
             tag,

@@ -50,7 +50,7 @@ impl Endpoint {
             None if self.is_full() => self.refuse(packet, init.tag, vec![Cause::OutOfResource]),
             None => {
                 let tag = self.fresh_tag();
-                self.answer_init(packet, packet.from, init, peer, Tags { own: tag, ties: (0, 0) }, now);
+                self.answer_init(packet, back(packet), init, peer, Tags { own: tag, ties: (0, 0) }, now);
             }
             Some(index) => self.init_again(index, packet, init, peer, now),
         }
@@ -71,9 +71,9 @@ impl Endpoint {
             }
             State::CookieWait => {
                 // Only addresses that the user has named get the reply.
-                let named = |address: &&Address| association.knows(**address);
-                let to = peer.addresses.iter().find(named).copied().unwrap_or(packet.from);
-                self.answer_init(packet, to, init, peer, Tags { own: ties.0, ties }, now);
+                let named = peer.addresses.iter().find_map(|address| association.named_pair(*address));
+                let pair = named.filter(|pair| pair.1 != packet.from).unwrap_or(back(packet));
+                self.answer_init(packet, pair, init, peer, Tags { own: ties.0, ties }, now);
             }
             state => {
                 let new = |address: &&Address| !association.knows(**address);
@@ -89,7 +89,7 @@ impl Endpoint {
                     return self.refuse(packet, init.tag, vec![Cause::RestartWithNewAddresses(list)]);
                 }
                 let own = if state.setting_up() { ties.0 } else { self.fresh_tag() };
-                self.answer_init(packet, packet.from, init, peer, Tags { own, ties }, now);
+                self.answer_init(packet, back(packet), init, peer, Tags { own, ties }, now);
             }
         }
     }
@@ -114,8 +114,16 @@ impl Endpoint {
         self.by_tag.len() >= self.config.max_associations as usize
     }
 
-    /// Answers an INIT at this address of the peer.
-    fn answer_init(&mut self, packet: &Packet, to: Address, init: &Init, peer: Peer, tags: Tags, now: Time) {
+    /// Answers an INIT between this local address and this address of the peer.
+    fn answer_init(
+        &mut self,
+        packet: &Packet,
+        pair: (Address, Address),
+        init: &Init,
+        peer: Peer,
+        tags: Tags,
+        now: Time,
+    ) {
         let existing = self.by_tag.get(&tags.ties.0).and_then(|i| self.associations.in_place(*i));
         // The answer repeats what the existing association has announced.
         let config = existing.map_or(&self.config, |association| association.shared_config());
@@ -141,15 +149,15 @@ impl Endpoint {
             peer_buffer: peer.buffer,
             streams: handshake::streams(init, &config),
             ties: tags.ties,
-            local: packet.to,
+            local: pair.0,
             peer_port: packet.ports.source,
-            answered: peers.iter().position(|peer| *peer == to).unwrap_or(0) as u8,
+            answered: peers.iter().position(|peer| *peer == pair.1).unwrap_or(0) as u8,
             peers,
             agreement: peer.offer.agree(&config, random),
         };
         let signed = self.secrets.sign(&cookie, now, self.config.cookie_life);
         let ack = init_ack(&config, &cookie, signed, &random, peer.unrecognized);
-        self.answer_to(to, packet, peer.tag, Chunk::InitAck(Box::new(ack)), Purpose::Setup);
+        self.answer_between(pair, packet, peer.tag, Chunk::InitAck(Box::new(ack)), Purpose::Setup);
     }
 
     /// Our part of the keys of a new association, if authentication is offered.
@@ -271,6 +279,11 @@ impl Endpoint {
         let error = OperationError { causes: vec![Cause::StaleCookie(micros)] };
         self.answer(packet, cookie.peer_tag, Chunk::Error(error), Purpose::Error);
     }
+}
+
+/// Where a reply to this packet goes: from where it arrived, to where it came from.
+fn back(packet: &Packet) -> (Address, Address) {
+    (packet.to, packet.from)
 }
 
 /// The INIT ACK with this cookie, which is its last parameter, because it is the longest.
