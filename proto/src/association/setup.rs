@@ -379,6 +379,7 @@ impl Association {
         let stamped = self.agreed().timestamps;
         let stamps = if stamped { Timestamp::SIZE as u32 } else { 0 };
         self.paths.set_overhead(overhead + stamps);
+        self.paths.set_probe_overhead(self.authentication().map_or(0, Authentication::overhead_of_probes));
         self.paths.set_stamps(stamps, &self.config, &self.window);
         if let Some(kept) = self.extended.as_mut().and_then(|extended| extended.timestamps.as_mut()) {
             let mut own = self.chance.clone();

@@ -12,8 +12,10 @@ use crate::wire::{Cause, Chunk, Packet};
 use crate::{Config, SharedKey};
 
 const DATA: u8 = 0;
+const HEARTBEAT: u8 = 4;
 const COOKIE_ECHO: u8 = 10;
 const ASCONF_ACK: u8 = 0x80;
+const PAD: u8 = 0x84;
 const ASCONF: u8 = 0xc1;
 
 /// The state that authenticates the chunks of an association.
@@ -73,6 +75,11 @@ impl Authentication {
     pub(crate) fn overhead(&self) -> u32 {
         let any = (0..=255).any(|kind| kind != ASCONF && kind != ASCONF_ACK && self.theirs.has(kind));
         if any { self.size() } else { 0 }
+    }
+
+    /// Bytes that AUTH takes in packets that probe a path: HEARTBEAT, and PAD behind it.
+    pub(crate) fn overhead_of_probes(&self) -> u32 {
+        if self.theirs.has(HEARTBEAT) || self.theirs.has(PAD) { self.size() } else { 0 }
     }
 
     /// Bytes that AUTH takes in packets with ASCONF-ACK, beyond those that packets with data reserve.

@@ -37,6 +37,7 @@ impl Paths {
     //= rfc8899#section-6.2.1
     pub(crate) fn next_probe(&mut self, now: Time, config: &Config) -> Option<(PathId, [Chunk; 2])> {
         let id = self.ids().find(|id| self.get(*id).mtu.wants_probe() && self.sends(*id))?;
+        let overhead = self.probe_overhead as usize;
         let (view, path) = self.both(id);
         let Search::Wanted { probe, lost } = path.mtu.search else { return None };
         path.mtu.search = Search::Sent { probe, lost };
@@ -45,7 +46,7 @@ impl Paths {
         let heartbeat = Chunk::Heartbeat(Heartbeat::new(info));
         let udp = if view.remote.udp == 0 { 0 } else { 8 };
         let before = config.ip_header as usize + udp + HEADER + heartbeat.padded_size() + CHUNK_HEADER;
-        let bytes = (probe as usize).saturating_sub(before) & !3;
+        let bytes = (probe as usize).saturating_sub(before + overhead) & !3;
         Some((id, [heartbeat, Chunk::Pad(Pad { bytes: bytes as u16 })]))
     }
 

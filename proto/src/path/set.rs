@@ -42,6 +42,8 @@ pub(crate) struct Paths {
     pub(super) stamps: u32,
     /// Bytes that an extension occupies in packets with data.
     overhead: u32,
+    /// Bytes that an extension occupies in packets that probe a path.
+    pub(super) probe_overhead: u32,
     /// When T3-rtx of any path last expired.
     pub(crate) t3_expired: Time,
     /// Local addresses that are down.
@@ -65,6 +67,7 @@ impl Paths {
             mechanisms: config.mechanisms,
             smallest_pmdcs: u32::MAX,
             overhead: 0,
+            probe_overhead: 0,
             down: Vec::new(),
             full: Vec::new(),
             asking: false,
@@ -311,6 +314,11 @@ impl Paths {
         }
         self.overhead = bytes;
         self.renew_smallest_pmdcs();
+    }
+
+    /// Sets the bytes that an extension occupies in packets that probe a path.
+    pub(crate) fn set_probe_overhead(&mut self, bytes: u32) {
+        self.probe_overhead = bytes;
     }
 
     /// Sets the bytes that timestamps occupy in packets with data; none if they are not used. Nothing has been sent

@@ -322,6 +322,20 @@ fn a_forged_restart() {
     assert!(!world.happened(1, &Event::Restart));
 }
 
+/// A probe of 1,500 bytes has so many with AUTH too, whether the peer wants HEARTBEAT or PAD authenticated, or neither.
+//= rfc4895#section-6.1
+#[test]
+fn authentication_takes_its_place_in_a_probe() {
+    for wants in [&[][..], &[4], &[0x84], &[0, 4, 0x84]] {
+        let config = Config { mtu_discovery: true, ..with(AUTHENTICATION) };
+        let Peer { bench, .. } = peer(config, wants, &[3]);
+        let probe = |packet: &Packet| packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Pad(_)));
+        let probes: Vec<usize> =
+            bench.sent.iter().filter(|sent| probe(&sent.1)).map(|sent| sent.1.size()).collect();
+        assert_eq!(probes, [1480], "{wants:?}");
+    }
+}
+
 /// AUTH with SHA-256 takes 8 + 32 bytes of every packet with DATA: of 1,500, and of what routers leave of it.
 //= rfc4895#section-6.1
 #[test]

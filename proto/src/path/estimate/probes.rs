@@ -54,6 +54,7 @@ impl Paths {
             return None;
         }
         let id = self.ids().find(|id| self.wants_pair(*id) && self.sends(*id))?;
+        let overhead = self.probe_overhead as usize;
         let (view, path) = self.both(id);
         let pair = view.estimates.as_mut()?.packet_pair.as_mut()?;
         let second = pair.wanted == 1;
@@ -64,7 +65,7 @@ impl Paths {
         let information = path.health.pair_information(view.local, now, second);
         let heartbeat = Chunk::Heartbeat(Heartbeat::new(information));
         let before = headers(config, view.remote) as usize + heartbeat.padded_size() + CHUNK_HEADER;
-        let bytes = (SIZE as usize - before) & !3;
+        let bytes = (SIZE as usize - before - overhead) & !3;
         Some((id, [heartbeat, Chunk::Pad(Pad { bytes: bytes as u16 })]))
     }
 
