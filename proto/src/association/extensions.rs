@@ -115,6 +115,11 @@ impl Association {
         } else if matches!(self.state, State::ShutdownSent | State::ShutdownAckSent) {
             self.with_streams(now, Reconfiguration::work_at_the_end);
         }
+        self.return_abandoned();
+    }
+
+    /// Returns the messages that were given up to the user.
+    pub(super) fn return_abandoned(&mut self) {
         let failed = self.sender.take_failed();
         self.events.extend(failed.into_iter().map(|(message, sent)| Event::SendFailed { message, sent }));
     }

@@ -528,6 +528,7 @@ impl Association {
 
     /// Returns every unacknowledged message to the user.
     fn fail_all(&mut self) {
+        self.return_abandoned();
         let unacknowledged = self.sender.outstanding.drain().map(|data| {
             let Data { stream, ppid, unordered, immediate, payload, .. } = data;
             (Message { stream, ppid, unordered, immediate, payload, ..Message::default() }, true)

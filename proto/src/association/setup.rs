@@ -334,6 +334,7 @@ impl Association {
             self.receiver.keep_all();
         }
         if !agreement.extensions.partial_reliability {
+            self.return_abandoned();
             self.sender.queue.ledger = None;
             self.sender.outstanding.remember_marks(false);
         }

@@ -480,3 +480,32 @@ fn a_message_of_several_chunks_is_given_up_whole() {
     bench.sack(first + 5, &[]);
     assert_eq!((before, bench.view(0).srtt), (Some(ms(0)), Some(ms(10))));
 }
+
+/// A message that waits for the window is given up at the moment at which the cookie of a restart arrives: the user gets it back all the same.
+//= rfc9260#section-5.2.4.1
+#[test]
+fn given_up_as_the_peer_restarts() {
+    use anabranch_proto::wire::chunk::{CookieEcho, Init};
+    let mut bench = bench();
+    let limited = || message(0, 100, Reliability::Lifetime(700));
+    give(&mut bench, 1, 20_000, Reliability::Full);
+    bench.give(limited()).expect("there is room");
+    bench.drain();
+    bench.until(at_ms(600));
+    bench.sent.clear();
+    let (a_rwnd, outbound, inbound, tsn, params) = (5000, 1, 1, Tsn(1), vec![Param::ForwardTsnSupported]);
+    bench.hear_packet(
+        0,
+        0,
+        [Chunk::Init(Box::new(Init { tag: 99, a_rwnd, outbound, inbound, tsn, params }))],
+    );
+    let (_, packet, _) = bench.sent.pop().expect("INIT ACK");
+    let [Chunk::InitAck(ack)] = &packet.chunks[..] else { panic!("{packet:?}") };
+    let cookie =
+        ack.params.iter().find_map(|p| if let Param::Cookie(c) = p { Some(c.clone()) } else { None });
+    bench.now = at_ms(700);
+    let echo = CookieEcho { cookie: cookie.expect("a cookie") };
+    bench.hear_packet(0, ack.tag, [Chunk::CookieEcho(echo)]);
+    assert!(bench.events.iter().any(|(_, event)| *event == Event::Restart));
+    assert_eq!(bench.failed()[0], (limited(), false));
+}
