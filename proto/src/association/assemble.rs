@@ -197,9 +197,12 @@ impl Association {
     }
 
     /// Whether a packet is larger than the path MTU, so that IP must be allowed to fragment it: a chunk from before the
-    /// path MTU fell, or one whose size the peer has chosen, as that of a cookie.
+    /// path MTU fell, or one whose size the peer has chosen, as that of a cookie. AUTH, which comes last, may have no
+    /// reserve yet.
     fn is_oversize(&self, packet: &Packet, path: PathId) -> bool {
-        packet.size() > HEADER + self.paths.view(path).pmdcs as usize
+        let auth = self.authentication().map_or(0, |keys| keys.overhead_of(&packet.chunks));
+        let unreserved = auth.saturating_sub(self.paths.overhead()) as usize;
+        packet.size() + unreserved > HEADER + self.paths.view(path).pmdcs as usize
     }
 
     /// INIT, COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK, for the first time or again.

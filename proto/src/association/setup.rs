@@ -23,7 +23,7 @@ use crate::receive::Receiver;
 use crate::rules::Confirmation;
 use crate::send::Sender;
 use crate::shutdown::State;
-use crate::wire::chunk::{Abort, Bare, CHUNK_HEADER, Init, OperationError, Timestamp, padded};
+use crate::wire::chunk::{Abort, Bare, CookieEcho, Init, OperationError, Timestamp};
 use crate::wire::{Address, Cause, Chunk};
 use crate::{AssociationId, Config, Duration, Pairs, Policies, Time, Tsn};
 
@@ -280,13 +280,19 @@ impl Association {
     /// Reports unrecognized parameters of an INIT ACK after the COOKIE ECHO, in the same packet if there is room.
     //= rfc9260#section-3.2.2
     fn report_with_cookie(&mut self, unrecognized: Vec<Bytes>) {
-        let Some(resend) = &mut self.resend else { return };
-        let AwaitedReply::CookieEcho(cookie) = &resend.what else { return };
-        let causes: Vec<_> = unrecognized.into_iter().map(Cause::UnrecognizedParameters).collect();
-        let error = OperationError { causes };
-        let size = padded(CHUNK_HEADER + cookie.len()) + padded(error.size());
-        if !error.causes.is_empty() && size <= self.paths.view(resend.path).pmdcs as usize {
-            resend.with = Some(Chunk::Error(error));
+        if unrecognized.is_empty() {
+            return;
+        }
+        let Some(Resend { what: AwaitedReply::CookieEcho(cookie), path, .. }) = &self.resend else { return };
+        let echo = Chunk::CookieEcho(CookieEcho { cookie: cookie.clone() });
+        let causes = unrecognized.into_iter().map(Cause::UnrecognizedParameters).collect();
+        let chunks = [echo, Chunk::Error(OperationError { causes })];
+        let auth = self.authentication().map_or(0, |keys| keys.overhead_of(&chunks)) as usize;
+        let size = chunks.iter().map(Chunk::padded_size).sum::<usize>() + auth;
+        let fits = size <= self.paths.view(*path).pmdcs as usize;
+        if let Some(resend) = self.resend.as_mut().filter(|_| fits) {
+            let [_, error] = chunks;
+            resend.with = Some(error);
         }
     }
 

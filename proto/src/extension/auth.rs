@@ -77,6 +77,11 @@ impl Authentication {
         if any { self.size() } else { 0 }
     }
 
+    /// Bytes that AUTH takes in a packet with these chunks.
+    pub(crate) fn overhead_of(&self, chunks: &[Chunk]) -> u32 {
+        if chunks.iter().any(|chunk| self.theirs.has(chunk.number())) { self.size() } else { 0 }
+    }
+
     /// Bytes that AUTH takes in packets that probe a path: HEARTBEAT, and PAD behind it.
     pub(crate) fn overhead_of_probes(&self) -> u32 {
         if self.theirs.has(HEARTBEAT) || self.theirs.has(PAD) { self.size() } else { 0 }

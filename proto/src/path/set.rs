@@ -303,7 +303,7 @@ impl Paths {
     }
 
     /// Bytes that an extension occupies in packets with data.
-    pub(super) fn overhead(&self) -> u32 {
+    pub(crate) fn overhead(&self) -> u32 {
         self.overhead
     }
 

@@ -94,27 +94,58 @@ fn a_restart_with_an_abort_is_none() {
     assert_eq!((bench.sent.len(), bench.events.len()), (0, 1));
 }
 
+/// AUTH counts in the packet of a COOKIE ECHO: an ERROR that has no room beside it is left out, and IP may fragment
+/// what is too large by AUTH alone.
+//= rfc4895#section-6.1
+//= rfc9260#section-3.2.2
+#[test]
+fn auth_counts_beside_a_cookie() {
+    // Of 1,480 bytes, 12 are the header, 40 AUTH, and 4 that of COOKIE ECHO. An ERROR takes 12.
+    for (wants, cookie, expected) in [
+        (&[10][..], 1412, (1480, true, false)),
+        (&[10], 1416, (1472, false, false)),
+        (&[10], 1424, (1480, false, false)),
+        (&[10], 1428, (1484, false, true)),
+        (&[9], 1412, (1480, true, false)),
+        (&[9], 1416, (1432, false, false)),
+        (&[0], 1452, (1480, true, false)),
+        (&[0], 1464, (1480, false, false)),
+        (&[0], 1468, (1484, false, true)),
+    ] {
+        let strange = Param::Unknown { kind: 0xc123, value: Bytes::new() };
+        let theirs = [Param::ChunkList(Bytes::from_static(wants)), strange].into_iter().chain(keying(1));
+        let joining = Joining::with_cookie(&with(AUTHENTICATION), vec![7; cookie].into(), theirs.collect());
+        let (packet, oversize) = joining.sent.last().expect("COOKIE ECHO");
+        let error = packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Error(_)));
+        assert_eq!((packet.size(), error, *oversize), expected, "{wants:?}, a cookie of {cookie}");
+    }
+}
+
 /// An endpoint that has sent COOKIE ECHO, to a peer that says this in its INIT ACK.
 struct Joining {
     end: Endpoint,
     id: AssociationId,
     tag: u32,
-    sent: Vec<Packet>,
+    /// With each packet, whether IP may fragment it.
+    sent: Vec<(Packet, bool)>,
     events: Vec<Event>,
 }
 
 impl Joining {
     fn new(config: &Config, theirs: Vec<Param>) -> Self {
+        Joining::with_cookie(config, Bytes::from_static(b"cookie"), theirs)
+    }
+
+    fn with_cookie(config: &Config, cookie: Bytes, theirs: Vec<Param>) -> Self {
         let mut end = Endpoint::new(at(0, 1, config), Policies::default(), [3; 32]).expect("usable");
         let id = end.connect(Time::ZERO, PORT + 1, &[address(0, 1)]).expect("a path");
         let mut joining = Joining { end, id, tag: 0, sent: Vec::new(), events: Vec::new() };
         joining.drain();
-        let Some([Chunk::Init(asked)]) = joining.sent.last().map(|packet| &packet.chunks[..]) else {
+        let Some([Chunk::Init(asked)]) = joining.sent.last().map(|(packet, _)| &packet.chunks[..]) else {
             panic!("no INIT")
         };
         joining.tag = asked.tag;
-        let cookie = Param::Cookie(Bytes::from_static(b"cookie"));
-        let params = [cookie].into_iter().chain(theirs).collect();
+        let params = [Param::Cookie(cookie)].into_iter().chain(theirs).collect();
         joining.hear(joining.tag, vec![Chunk::InitAck(Box::new(init(PEER_TAG, params)))]);
         joining
     }
@@ -122,7 +153,7 @@ impl Joining {
     fn drain(&mut self) {
         loop {
             match self.end.poll(Time::ZERO) {
-                Output::Transmit(packet, _) => self.sent.push(*packet),
+                Output::Transmit(packet, reason) => self.sent.push((*packet, reason.oversize)),
                 Output::Event(_, event) => self.events.push(event),
                 Output::Note(_) => {}
                 Output::Wait(_) => return,
@@ -142,7 +173,7 @@ impl Joining {
     fn collide(&mut self, theirs: &[Param]) -> (Chunk, Vec<u8>) {
         self.sent.clear();
         self.hear(0, vec![Chunk::Init(Box::new(init(PEER_TAG, theirs.to_vec())))]);
-        let ack = init_acks(self.sent.iter()).pop().expect("INIT ACK");
+        let ack = init_acks(self.sent.iter().map(|(packet, _)| packet)).pop().expect("INIT ACK");
         self.sent.clear();
         cookie_and_key(&ack, theirs)
     }
