@@ -21,6 +21,8 @@ pub(crate) struct Interface {
     pub(crate) mtu: Option<u32>,
     /// Whether it is the loopback interface. It can have addresses that other hosts reach by any link.
     pub(crate) loopback: bool,
+    /// Whether it is switched on, as far as the system tells.
+    pub(crate) up: bool,
 }
 
 /// The interface that has this address.
@@ -37,6 +39,7 @@ pub(crate) fn of(ip: IpAddr) -> Option<Interface> {
         mtu: attribute(&link, MTU),
         index: found.index,
         loopback: found.is_loopback() || flags(&link).is_some_and(|flags| flags & LOOPBACK != 0),
+        up: flags(&link).is_none_or(|flags| flags & UP != 0),
         name: found.name,
     })
 }
@@ -46,7 +49,8 @@ pub(crate) fn of(ip: IpAddr) -> Option<Interface> {
 const GET_LINK: u16 = 18;
 const LINK: u16 = 16;
 const MTU: u16 = 4;
-/// The flag `IFF_LOOPBACK` of a link.
+/// The flags `IFF_UP` and `IFF_LOOPBACK` of a link.
+const UP: u32 = 1;
 const LOOPBACK: u32 = 8;
 /// Bytes of the two headers of such a message: `nlmsghdr` and `ifinfomsg`.
 const MESSAGE: usize = 16;

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anabranch_proto::wire::Address;
-use anabranch_proto::{Incoming, PathView, Time};
+use anabranch_proto::{Incoming, PathState, PathView, Time};
 
+use super::users::User;
 use super::{Core, Shared};
 use crate::interface::{self, route};
 
@@ -42,7 +43,7 @@ impl Core {
         self.outbound[index].astray = followed.is_err();
         let before = std::mem::replace(&mut self.outbound[index].mtu, interface.mtu);
         if let Some(mtu) = interface.mtu.filter(|mtu| before.is_some_and(|before| *mtu < before)) {
-            for remote in self.remotes(TOLD, |path| path.local == socket.address) {
+            for remote in self.remotes(TOLD, |path, _| path.local == socket.address) {
                 self.endpoint.handle(now, Incoming::TooBig(remote, mtu));
             }
             self.drain(shared, now);
@@ -53,24 +54,26 @@ impl Core {
         }
     }
 
-    /// Asks the system whether packets can leave from a local address, and reports a change to the core.
+    /// Asks the system whether packets can leave from a local address, and reports a change to the core. Addresses that
+    /// peers have named and not confirmed are not asked for: any stranger can name one to which no route leads, and
+    /// that is a fault of its path alone.
     pub(super) fn look(&mut self, shared: &Shared, index: usize, now: Time) {
         let socket = &shared.sockets[index];
         let local = socket.address;
         let was_up = self.outbound[index].down.is_none();
-        let mut peers = self.remotes(ASKED, |path| path.local == local);
-        if peers.is_empty() && !was_up {
-            // Its paths have moved to other addresses of this host, and may come back.
-            peers = self.remotes(ASKED, |path| path.remote.ip.is_ipv4() == local.ip.is_ipv4());
-        }
-        if peers.is_empty() {
+        if self.users.values().all(User::over) {
             // Nobody is left who could be told of it.
             self.outbound[index].down = None;
             return;
         }
+        let asked = self.remotes(ASKED, |path, ours| path.local == local && (ours || confirmed(path)));
         let open = socket.open();
         let leads = |to: &Address| route(Some(local.ip), open.bound(), to.ip).is_ok();
-        let up = !self.outbound[index].astray && peers.iter().any(leads);
+        let usable = match asked.is_empty() {
+            true => interface::of(local.ip).is_some_and(|interface| interface.up),
+            false => asked.iter().any(leads),
+        };
+        let up = usable && !self.outbound[index].astray;
         self.outbound[index].down = (!up).then(|| Instant::now() + LOOK_AGAIN);
         // An address that is down is reported again, because an association may have begun since.
         if !up || !was_up {
@@ -79,16 +82,22 @@ impl Core {
         }
     }
 
-    /// The peer addresses of these paths; not many more than `most` of them.
-    fn remotes(&self, most: usize, of: impl Fn(&PathView) -> bool) -> BTreeSet<Address> {
+    /// The peer addresses of these paths; not many more than `most` of them. `of` also learns whether the path is of an
+    /// association that we are setting up, with addresses that its user has given.
+    fn remotes(&self, most: usize, of: impl Fn(&PathView, bool) -> bool) -> BTreeSet<Address> {
         let mut remotes = BTreeSet::new();
         for (id, _) in self.users.iter().filter(|(_, user)| !user.over()) {
-            let paths = self.endpoint.paths(*id).iter();
-            remotes.extend(paths.filter(|path| of(path)).map(|path| path.remote));
+            let (paths, ours) = (self.endpoint.paths(*id).iter(), self.setting_up.contains(id));
+            remotes.extend(paths.filter(|path| of(path, ours)).map(|path| path.remote));
             if remotes.len() >= most {
                 break;
             }
         }
         remotes
     }
+}
+
+/// Whether the peer has answered on this path.
+fn confirmed(path: &PathView) -> bool {
+    !matches!(path.state, PathState::Unconfirmed | PathState::Removed)
 }

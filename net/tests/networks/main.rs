@@ -7,6 +7,7 @@ mod advised;
 mod idle;
 #[path = "../support/network.rs"]
 mod network;
+mod strangers;
 mod transfer;
 
 use std::io::{Write, stderr};
