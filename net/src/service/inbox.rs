@@ -19,8 +19,9 @@ use crate::{is_printable, source};
 
 /// The prefix of the names of unfinished files.
 const PREFIX: &str = ".anabranch-";
-/// The largest number of files in the directory, so that empty files cannot fill it without end.
-const MOST_FILES: usize = 100_000;
+/// The largest number of files in the directory, so that empty files cannot fill it without end. Tests have no time for
+/// that many.
+const MOST_FILES: u64 = if cfg!(test) { 40 } else { 100_000 };
 /// The shortest interval between two counts of the directory.
 const RECOUNT: Duration = Duration::from_secs(1);
 /// The number of deliveries of a transfer that may wait for the disk.
@@ -34,7 +35,8 @@ const SLOWEST: u64 = 1000;
 /// - A file is written under a temporary name. It gets its own name, and counts as received, when it is complete, its
 ///   hash is right, and the file and its name are on the disk.
 /// - All files together have a limit in bytes, which includes files that existed before. Room is taken by bytes that
-///   have arrived, not by announced bytes. A transfer that is too slow is ended. One source has a limit of its own.
+///   have arrived, not by announced bytes. A transfer that is too slow is ended. One source has a limit of its own, and
+///   the same share of the number of files.
 #[derive(Clone, Debug)]
 pub struct Inbox {
     directory: PathBuf,
@@ -47,18 +49,33 @@ pub struct Inbox {
     used: Arc<Mutex<Used>>,
 }
 
+/// A number of files, and their bytes.
+#[derive(Copy, Clone, Default, Debug)]
+struct Held {
+    files: u64,
+    bytes: u64,
+}
+
+impl Held {
+    fn add(&mut self, more: Held) {
+        self.files += more.files;
+        self.bytes += more.bytes;
+    }
+}
+
 /// The used room.
 #[derive(Debug)]
 struct Used {
-    /// Bytes of the files in the directory, and how many there are.
-    there: u64,
-    files: usize,
+    /// The files in the directory.
+    there: Held,
     /// When they were counted.
     counted: Instant,
     /// Files that were received and still existed at the last count: their sources and sizes.
     received: BTreeMap<String, (IpAddr, u64)>,
-    /// Bytes of unfinished files that have arrived, by source.
-    unfinished: BTreeMap<IpAddr, u64>,
+    /// The same files, by source.
+    of_sources: BTreeMap<IpAddr, Held>,
+    /// Unfinished files and their bytes that have arrived, by source.
+    unfinished: BTreeMap<IpAddr, Held>,
 }
 
 /// A file that was received.
@@ -76,10 +93,10 @@ impl Inbox {
     pub fn new(directory: &Path, room: u64) -> io::Result<Inbox> {
         sweep(directory)?;
         let mut used = Used {
-            there: 0,
-            files: 0,
+            there: Held::default(),
             counted: Instant::now(),
             received: BTreeMap::new(),
+            of_sources: BTreeMap::new(),
             unfinished: BTreeMap::new(),
         };
         used.count(directory)?;
@@ -87,7 +104,8 @@ impl Inbox {
         Ok(Inbox { directory: directory.to_owned(), room, share: room, slowest: SLOWEST, used })
     }
 
-    /// Limits each source to `bytes`: an IPv4 address, or an IPv6 network of 64 bits.
+    /// Limits each source to `bytes`, and to the same share of the number of files: an IPv4 address, or an IPv6 network
+    /// of 64 bits.
     pub fn share(self, bytes: u64) -> Inbox {
         Inbox { share: bytes, ..self }
     }
@@ -105,8 +123,7 @@ impl Inbox {
         if path.symlink_metadata().is_ok() {
             return Err("there is a file of this name".to_owned());
         }
-        let room = Room { of: self.clone(), source: source(peer), bytes: 0 };
-        drop(self.fits(room.source, size)?);
+        let room = Room::of_a_file(self, source(peer), size)?;
         let free = free(&self.directory).map_err(|error| no_paths(&error))?;
         if size > free {
             return Err(format!("the disk has room for {free} bytes"));
@@ -118,8 +135,8 @@ impl Inbox {
         Ok(IncomingFile { directory: self.directory.clone(), name, path, size, file, room })
     }
 
-    /// The used room, if `more` bytes of a source still fit.
-    fn fits(&self, source: IpAddr, more: u64) -> Result<MutexGuard<'_, Used>, String> {
+    /// The used room, if `more` of a source still fits.
+    fn fits(&self, source: IpAddr, more: Held) -> Result<MutexGuard<'_, Used>, String> {
         let mut used = self.lock();
         if self.judge(&used, source, more).is_err() && used.counted.elapsed() >= RECOUNT {
             // Somebody may have added or removed files.
@@ -128,17 +145,27 @@ impl Inbox {
         self.judge(&used, source, more).map(|()| used)
     }
 
-    fn judge(&self, used: &Used, source: IpAddr, more: u64) -> Result<(), String> {
-        let left = self.room.saturating_sub(used.all());
-        let share = self.share.saturating_sub(used.of(source));
+    fn judge(&self, used: &Used, source: IpAddr, more: Held) -> Result<(), String> {
+        let (all, own) = (used.all(), used.of(source));
+        let left = self.room.saturating_sub(all.bytes);
+        let share = self.share.saturating_sub(own.bytes);
         match more {
-            _ if used.files + used.unfinished.len() >= MOST_FILES => {
+            more if more.files > MOST_FILES.saturating_sub(all.files) => {
                 Err("there are too many files".to_owned())
             }
-            more if more > left => Err(format!("there is room for {left} bytes")),
-            more if more > share => Err(format!("there is room for {share} bytes from one source")),
+            more if more.files > self.share_of_files().saturating_sub(own.files) => {
+                Err("there are too many files from one source".to_owned())
+            }
+            more if more.bytes > left => Err(format!("there is room for {left} bytes")),
+            more if more.bytes > share => Err(format!("there is room for {share} bytes from one source")),
             _ => Ok(()),
         }
+    }
+
+    /// The largest number of files of one source.
+    fn share_of_files(&self) -> u64 {
+        let share = u128::from(MOST_FILES) * u128::from(self.share) / u128::from(self.room.max(1));
+        u64::try_from(share).unwrap_or(MOST_FILES).clamp(1, MOST_FILES)
     }
 
     fn lock(&self) -> MutexGuard<'_, Used> {
@@ -147,9 +174,9 @@ impl Inbox {
 }
 
 impl Used {
-    /// Counts the bytes in the directory.
+    /// Counts the files in the directory.
     fn count(&mut self, directory: &Path) -> io::Result<()> {
-        (self.there, self.files, self.counted) = (0, 0, Instant::now());
+        (self.there, self.counted) = (Held::default(), Instant::now());
         let mut names = BTreeSet::new();
         for entry in fs::read_dir(directory)? {
             let entry = entry?;
@@ -159,22 +186,28 @@ impl Used {
                 && metadata.is_file()
                 && !name.starts_with(PREFIX)
             {
-                self.there += metadata.len();
-                self.files += 1;
+                self.there.add(Held { files: 1, bytes: metadata.len() });
                 names.insert(name);
             }
         }
         self.received.retain(|name, _| names.contains(name));
+        self.of_sources.clear();
+        for (source, bytes) in self.received.values() {
+            self.of_sources.entry(*source).or_default().add(Held { files: 1, bytes: *bytes });
+        }
         Ok(())
     }
 
-    fn all(&self) -> u64 {
-        self.there + self.unfinished.values().sum::<u64>()
+    fn all(&self) -> Held {
+        let mut all = self.there;
+        self.unfinished.values().for_each(|unfinished| all.add(*unfinished));
+        all
     }
 
-    fn of(&self, source: IpAddr) -> u64 {
-        let received = self.received.values().filter(|(from, _)| *from == source);
-        received.map(|(_, bytes)| bytes).sum::<u64>() + self.unfinished.get(&source).unwrap_or(&0)
+    fn of(&self, source: IpAddr) -> Held {
+        let mut own = self.of_sources.get(&source).copied().unwrap_or_default();
+        own.add(self.unfinished.get(&source).copied().unwrap_or_default());
+        own
     }
 }
 
@@ -186,18 +219,28 @@ pub(super) struct Room {
 }
 
 impl Room {
+    /// The room of a file of which nothing has arrived, if all of it would fit now.
+    fn of_a_file(of: &Inbox, source: IpAddr, size: u64) -> Result<Room, String> {
+        let mut used = of.fits(source, Held { files: 1, bytes: size })?;
+        used.unfinished.entry(source).or_default().files += 1;
+        drop(used);
+        Ok(Room { of: of.clone(), source, bytes: 0 })
+    }
+
     /// Takes room for arrived bytes.
     pub(super) fn take(&mut self, bytes: u64) -> Result<(), String> {
-        *self.of.fits(self.source, bytes)?.unfinished.entry(self.source).or_default() += bytes;
+        let more = Held { files: 0, bytes };
+        self.of.fits(self.source, more)?.unfinished.entry(self.source).or_default().add(more);
         self.bytes += bytes;
         Ok(())
     }
 
     /// The file is now in the directory under this name.
     pub(super) fn keep(self, name: String) {
+        let kept = Held { files: 1, bytes: self.bytes };
         let mut used = self.of.lock();
-        used.there += self.bytes;
-        used.files += 1;
+        used.there.add(kept);
+        used.of_sources.entry(self.source).or_default().add(kept);
         used.received.insert(name, (self.source, self.bytes));
         drop(used);
     }
@@ -206,9 +249,10 @@ impl Room {
 impl Drop for Room {
     fn drop(&mut self) {
         let mut used = self.of.lock();
-        if let Some(bytes) = used.unfinished.get_mut(&self.source) {
-            *bytes -= self.bytes;
-            if *bytes == 0 {
+        if let Some(unfinished) = used.unfinished.get_mut(&self.source) {
+            unfinished.files -= 1;
+            unfinished.bytes -= self.bytes;
+            if unfinished.files == 0 {
                 used.unfinished.remove(&self.source);
             }
         }
@@ -423,6 +467,27 @@ mod tests {
         assert!(inbox.open("b", 50, peer("2001:db8:1::1")).is_ok());
         place.keep().expect("nobody has the name");
         assert!(inbox.open("b", 1, peer("2001:db8::2")).is_err(), "what was received counts as well");
+    }
+
+    #[test]
+    fn a_source_has_the_same_share_of_the_files() {
+        let (directory, inbox) = inbox(100);
+        let inbox = inbox.share(50);
+        let other: IpAddr = [127, 0, 0, 2].into();
+        let put = |n: u64, peer| inbox.open(&n.to_string(), 0, peer).and_then(IncomingFile::keep);
+        for n in 0..MOST_FILES / 2 - 1 {
+            put(n, PEER).expect("an empty file");
+        }
+        let unfinished = inbox.open("unfinished", 0, PEER).expect("the last of its files");
+        let many = Err("there are too many files from one source".to_owned());
+        assert_eq!(put(MOST_FILES, PEER), many, "an unfinished file counts");
+        drop(unfinished);
+        put(MOST_FILES, PEER).expect("it was not finished");
+        assert_eq!(put(MOST_FILES + 1, PEER), many);
+        put(MOST_FILES + 1, other).expect("another source has a share of its own");
+        fs::remove_file(directory.path().join("0")).expect("it is there");
+        inbox.lock().counted -= RECOUNT;
+        put(0, PEER).expect("a file that was taken away makes room");
     }
 
     #[test]
