@@ -117,6 +117,9 @@ pub enum Failure {
     /// The other end is silent.
     #[error("the other end has said nothing for {0} seconds")]
     Silent(u64),
+    /// The other end is so many seconds late with the end of its data.
+    #[error("the other end still sends {0} seconds after the end of the measurement")]
+    Endless(u64),
     /// The other end sends fewer bytes per second than this.
     #[error("the other end sends less than {0} bytes a second")]
     Slow(u64),
@@ -313,6 +316,45 @@ mod tests {
             assert!(measured.back.is_some_and(|back| back.seconds >= seconds), "{way:?}");
             assert!(matches!(served, Ok(Served::Measured(..))), "{way:?}: {served:?}");
         }
+    }
+
+    /// An end that goes on sending when its time is over is given up, although it is never silent.
+    #[tokio::test]
+    async fn a_measurement_has_an_end() {
+        let plan = Plan { seconds: 0.1, message_size: 100, ..Plan::default() };
+        let endless = async |association: &Association| {
+            while send_data(association, 0, Bytes::from_static(&[0; 100])).await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let listener = async |theirs: Association| {
+            let mut heard = hear(&theirs).await;
+            while let Ok(Some(Inbound::Said(Control::Clock { .. }))) = heard {
+                say(&theirs, &Control::Clock { now: 0 }).await.expect("it lives");
+                heard = hear(&theirs).await;
+            }
+            say(&theirs, &Control::Go {}).await.expect("it lives");
+            endless(&theirs).await;
+        };
+        let (ours, theirs, _endpoints) = pair(1 << 20).await;
+        let client = async {
+            let plan = Plan { way: PerfDirections::Back, ..plan };
+            let measured = measure(&ours, &plan, &PerfProgress::default()).await;
+            ours.abort();
+            measured
+        };
+        let both = async { tokio::join!(client, listener(theirs)).0 };
+        let measured = timeout(Duration::from_secs(30), both).await.expect("nobody waits for ever");
+        assert_eq!(measured, Err(Failure::Endless(PATIENCE)));
+
+        let (ours, theirs, _endpoints) = pair(1 << 20).await;
+        let client = async {
+            say(&ours, &Control::Measure(plan)).await.expect("it lives");
+            endless(&ours).await;
+        };
+        let both = async { tokio::join!(serve(&theirs, None), client).0 };
+        let served = timeout(Duration::from_secs(30), both).await.expect("nobody waits for ever");
+        assert_eq!(served, Err(Failure::Endless(PATIENCE)));
     }
 
     /// A client that asks and asks and never reads an answer is given up, as one that says nothing.

@@ -420,9 +420,15 @@ async fn take(
     let mut stamps = Stamps::default();
     // An end that only receives says nothing before the end of the phase, and messages at a low rate come seldom.
     let patience = PATIENCE + plan.seconds.ceil() as u64;
+    let begun = Instant::now();
     let (mut bytes, mut announced, mut told, mut theirs) = (0, None, !receives, None);
     while !told || (sends && theirs.is_none()) {
-        match hear_within(association, patience).await? {
+        let heard = hear_within(association, patience).await?;
+        // What was in the send buffer at the end of the phase needs some time.
+        if !told && begun.elapsed().as_secs() > patience {
+            return Err(Failure::Endless(PATIENCE));
+        }
+        match heard {
             Some(Inbound::Data(delivery)) if !told => {
                 bytes += delivery.len() as u64;
                 tally.received.fetch_add(delivery.len() as u64, Ordering::Relaxed);

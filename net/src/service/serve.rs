@@ -44,7 +44,7 @@ pub enum Served {
 /// inbox.
 pub async fn serve(association: &Association, inbox: Option<&Inbox>) -> Result<Served, Failure> {
     let served = converse(association, inbox).await;
-    if let Err(Failure::Confused(_) | Failure::Silent(_)) = served {
+    if let Err(Failure::Confused(_) | Failure::Silent(_) | Failure::Endless(_)) = served {
         association.abort();
     }
     let closed = patiently(association, async { Ok(association.close().await?) }).await;
