@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 /// The largest number of samples. Of more, every second one is kept, then every fourth, and so on.
 const MOST: usize = 1 << 16;
 
+/// The clocks of two hosts run apart by at most this share of the time.
+const DRIFT: f64 = 1e-3;
+
 /// A clock of this host that starts when it is created.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Clock(Instant);
@@ -38,6 +41,15 @@ pub struct Quantiles {
     pub p99: f64,
     /// The longest.
     pub max: f64,
+}
+
+impl Quantiles {
+    /// Whether they are in order, and not below or above these.
+    fn within(&self, least: f64, most: f64) -> bool {
+        let Quantiles { min, mean, p50, p95, p99, max } = *self;
+        let ordered = [least, min, p50, p95, p99, max, most].is_sorted();
+        ordered && mean >= least && mean <= most
+    }
 }
 
 /// The delays of the messages of one direction.
@@ -102,6 +114,16 @@ impl Delays {
         }
         self.uncertainty = uncertainty;
         self
+    }
+
+    /// Whether messages of a measurement that took so many seconds can have had these delays. The two clocks may have
+    /// run apart since they were compared.
+    pub(super) fn possible(&self, seconds: f64) -> bool {
+        let error = self.uncertainty + seconds * DRIFT + 1e-3;
+        let most = seconds + error;
+        self.delay.within(-error, most)
+            && self.jitter.within(0.0, most + error)
+            && (0.0..=most + error).contains(&self.smoothed_jitter)
     }
 }
 
@@ -182,6 +204,28 @@ mod tests {
             "{delays:?}"
         );
         assert_eq!((delays.messages, delays.uncertainty), (100, 0.25));
+    }
+
+    #[test]
+    fn delays_that_cannot_be_are_recognized() {
+        let mut transits = Transits::default();
+        (1..=100).for_each(|n| transits.add(0, n * 1_000_000));
+        let delays = transits.delays().expect("there are messages");
+        assert!(delays.possible(0.1) && !delays.possible(0.05), "no message takes longer than all of it");
+        assert!(delays.corrected(1e-3, 0.0).possible(0.1) && !delays.corrected(0.1, 0.0).possible(0.1));
+        assert!(delays.corrected(0.1, 0.1).possible(0.1), "the clocks may be wrong by so much");
+        let quantiles = |p50| Quantiles { p50, ..delays.delay };
+        for p50 in [f64::NAN, 0.0, 0.2, f64::NEG_INFINITY] {
+            assert!(!Delays { delay: quantiles(p50), ..delays }.possible(0.1), "{p50}");
+            assert!(!Delays { jitter: quantiles(p50), ..delays }.possible(0.1), "{p50}");
+        }
+        for mean in [f64::NAN, f64::INFINITY, -1.0] {
+            let delay = Quantiles { mean, ..delays.delay };
+            assert!(!Delays { delay, ..delays }.possible(0.1), "{mean}");
+        }
+        for smoothed_jitter in [f64::NAN, -1.0, 1.0] {
+            assert!(!Delays { smoothed_jitter, ..delays }.possible(0.1), "{smoothed_jitter}");
+        }
     }
 
     #[test]

@@ -133,7 +133,9 @@ async fn give(
 
 fn judge(said: Control, name: String, size: u64, sha256: String) -> Result<SentFile, SendError> {
     match said {
-        Control::Verdict { received, failed: Some(why) } => Err(SendError::Verdict { received, why }),
+        Control::Verdict { received, failed: Some(why) } => {
+            Err(SendError::Verdict { received: received.min(size), why })
+        }
         Control::Verdict { failed: None, .. } if !sha256.is_empty() => Ok(SentFile { name, size, sha256 }),
         other => Err(unexpected(&other).into()),
     }

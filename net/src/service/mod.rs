@@ -357,6 +357,94 @@ mod tests {
         assert_eq!(served, Err(Failure::Endless(PATIENCE)));
     }
 
+    /// What `measure` makes of a listener that reports on each phase with these entries beside the bytes. It sends
+    /// nothing itself.
+    async fn measured_with(way: PerfDirections, entries: &str) -> Result<Measured, Failure> {
+        let (ours, theirs, _endpoints) = pair(1 << 20).await;
+        let report = async |bytes: u64| {
+            let report = format!(r#"{{"measured":{{"bytes":{bytes}{entries}}}}}"#);
+            say(&theirs, &read(report.as_bytes()).expect("a report")).await.expect("it lives");
+        };
+        let listener = async {
+            loop {
+                match hear(&theirs).await {
+                    Ok(Some(Inbound::Said(Control::Clock { .. }))) => {
+                        say(&theirs, &Control::Clock { now: 0 }).await.expect("it lives");
+                    }
+                    Ok(Some(Inbound::Said(Control::Measure(plan)))) => {
+                        say(&theirs, &Control::Go {}).await.expect("it lives");
+                        if plan.way == PerfDirections::Back {
+                            say(&theirs, &Control::Sent { bytes: 0 }).await.expect("it lives");
+                        }
+                    }
+                    Ok(Some(Inbound::Said(Control::Sent { bytes }))) => {
+                        report(bytes).await;
+                        say(&theirs, &Control::Sent { bytes: 0 }).await.expect("it lives");
+                    }
+                    Ok(Some(Inbound::Said(Control::Measured(_)))) => return report(0).await,
+                    Ok(Some(Inbound::Data(_))) => {}
+                    _ => return,
+                }
+            }
+        };
+        let client = async {
+            let plan = Plan { seconds: 0.1, message_size: 1000, way, ..Plan::default() };
+            let measured = measure(&ours, &plan, &PerfProgress::default()).await;
+            ours.abort();
+            measured
+        };
+        tokio::join!(client, listener).0
+    }
+
+    #[tokio::test]
+    async fn figures_that_cannot_be_are_no_result() {
+        let quantiles = r#"{"min":0.0,"mean":0.0,"p50":0.0,"p95":0.0,"p99":0.0,"max":0.0}"#;
+        let delays = |messages: u64, delay: &str| {
+            let rest = format!(r#""jitter":{quantiles},"smoothed_jitter":0.0,"uncertainty":0.0"#);
+            format!(r#","cpu":0.1,"delays":{{"messages":{messages},"delay":{delay},{rest}}}"#)
+        };
+        let share = |bytes: u64| {
+            format!(r#","cpu":0.0,"shares":[{{"from":"127.0.0.1","to":"127.0.0.1","bytes":{bytes}}}]"#)
+        };
+        for way in [PerfDirections::ThereAndBack, PerfDirections::Back] {
+            for possible in [r#","cpu":0.0"#, r#","cpu":0.25"#, &share(4000)] {
+                let measured = measured_with(way, possible).await;
+                assert!(measured.is_ok(), "{way:?} {possible}: {measured:?}");
+            }
+            for time in ["-0.1", "-1e308", "1e308"] {
+                let measured = measured_with(way, &format!(r#","cpu":{time}"#)).await;
+                assert_eq!(
+                    measured,
+                    Err(Failure::Confused("CPU seconds that cannot be".to_owned())),
+                    "{time}"
+                );
+            }
+            let measured = measured_with(way, &share(u64::MAX)).await;
+            assert_eq!(measured, Err(Failure::Confused("bytes of paths that cannot be".to_owned())));
+        }
+        for lie in [delays(u64::MAX, quantiles), delays(1, &quantiles.replace("0.0}", "1e308}"))] {
+            let measured = measured_with(PerfDirections::ThereAndBack, &lie).await;
+            assert_eq!(measured, Err(Failure::Confused("delays that cannot be".to_owned())), "{lie}");
+        }
+    }
+
+    /// A listener cannot have received more of a file than there is.
+    #[tokio::test]
+    async fn no_more_of_a_file_arrives_than_there_is() {
+        let (ours, theirs, _endpoints) = pair(1 << 20).await;
+        let directory = tempfile::tempdir().expect("a place");
+        let file = directory.path().join("file");
+        std::fs::write(&file, [7; 100]).expect("a file");
+        let listener = async {
+            say(&theirs, &Control::Go {}).await.expect("it lives");
+            let verdict = Control::Verdict { received: u64::MAX, failed: Some("no".to_owned()) };
+            say(&theirs, &verdict).await.expect("it lives");
+        };
+        let (sent, ()) = tokio::join!(send_file(&ours, &file, &|_, _| {}), listener);
+        let error = sent.expect_err("it is refused");
+        assert!(matches!(error, SendError::Verdict { received: 100, .. }), "{error:?}");
+    }
+
     /// A client that asks and asks and never reads an answer is given up, as one that says nothing.
     #[tokio::test]
     async fn a_client_that_reads_nothing_is_given_up() {

@@ -70,6 +70,12 @@ const LONGEST: f64 = 3600.0;
 const LARGEST: u32 = 1 << 20;
 /// The largest number of paths in a report; with more, it would be too long.
 const MOST_SHARES: usize = 24;
+/// No host has more processors.
+const PROCESSORS: f64 = 65_536.0;
+/// No path's packets leave room for fewer bytes of user data in a chunk, and no chunk has more bytes of header and
+/// padding.
+const SMALLEST: u32 = 256;
+const HEADER: u64 = 24;
 /// Bytes at the beginning of a message that hold its sending time.
 const STAMP: usize = 8;
 /// The number of clock comparisons. The one with the shortest round trip counts.
@@ -197,6 +203,14 @@ pub async fn measure(
     }
     let clock = Clock::new();
     let (ahead, uncertainty) = compare(association, clock).await?;
+    let corrected = |delays: Option<Delays>, ahead: f64, bytes: u64| {
+        let delays = delays.map(|delays| delays.corrected(ahead, uncertainty));
+        let (seconds, most) = (clock.now() as f64 * 1e-9, bytes / u64::from(plan.message_size));
+        match delays.is_none_or(|delays| delays.possible(seconds) && delays.messages <= most) {
+            true => Ok(delays),
+            false => Err(impossible("delays")),
+        }
+    };
     say(association, &Control::Measure(*plan)).await?;
     match answer(association).await? {
         Control::Go {} => {}
@@ -212,15 +226,16 @@ pub async fn measure(
         let mut cpu = [phase.cpu, phase.theirs.cpu];
         if *back {
             let last = reported(answer(association).await?)?;
+            last.check(plan, phase.received)?;
             cpu[1] = last.cpu;
-            let delays = phase.transits.delays().map(|delays| delays.corrected(-ahead, uncertainty));
+            let delays = corrected(phase.transits.delays(), -ahead, phase.received)?;
             let by_path = by_path(&last.shares);
             let direction = Direction { bytes: phase.received, seconds, cpu, by_path, delays };
             tally.lock()[1] = Stage::Done(direction.clone());
             measured.back = Some(direction);
         }
         if *there {
-            let delays = phase.theirs.delays.map(|delays| delays.corrected(ahead, uncertainty));
+            let delays = corrected(phase.theirs.delays, ahead, phase.given)?;
             let by_path = by_path(&phase.shares);
             let direction = Direction { bytes: phase.given, seconds, cpu, by_path, delays };
             tally.lock()[0] = Stage::Done(direction.clone());
@@ -317,6 +332,29 @@ pub(super) struct Report {
     delays: Option<Delays>,
 }
 
+impl Report {
+    /// Whether a host can have measured this, when so many bytes of user data have arrived.
+    fn check(&self, plan: &Plan, arrived: u64) -> Result<(), Failure> {
+        let time = (plan.seconds + PATIENCE as f64) * PROCESSORS;
+        if !(0.0..=time).contains(&self.cpu) {
+            return Err(impossible("CPU seconds"));
+        }
+        // The last message may have arrived in part, and control messages count as well.
+        let messages = arrived / u64::from(plan.message_size) + 1;
+        let chunks = messages * u64::from(plan.message_size / SMALLEST + 1);
+        let most = arrived + chunks * HEADER + super::LONGEST as u64;
+        let all = self.shares.iter().fold(0_u64, |all, share| all.saturating_add(share.bytes));
+        match self.shares.len() <= MOST_SHARES && all <= most {
+            true => Ok(()),
+            false => Err(impossible("bytes of paths")),
+        }
+    }
+}
+
+fn impossible(what: &str) -> Failure {
+    Failure::Confused(format!("{what} that cannot be"))
+}
+
 fn reported(said: Control) -> Result<Report, Failure> {
     match said {
         Control::Measured(report) => Ok(report),
@@ -354,6 +392,7 @@ async fn exchange(
     if sends && theirs.bytes != given {
         return Err(Failure::Confused(format!("{} bytes of {given} measured", theirs.bytes)));
     }
+    theirs.check(plan, given)?;
     let shares = if sends { shares(association, &before) } else { Vec::new() };
     Ok(Phase { given, received, transits, cpu: cpu() - used, shares, theirs })
 }
