@@ -445,6 +445,33 @@ mod tests {
         assert!(matches!(error, SendError::Verdict { received: 100, .. }), "{error:?}");
     }
 
+    /// Messages of one byte need far more memory than the send buffer counts.
+    #[tokio::test]
+    async fn a_measurement_holds_so_many_messages_at_most() {
+        let (ours, theirs, _endpoints) = pair(1 << 20).await;
+        let plan = Plan { seconds: 0.5, message_size: 1, way: PerfDirections::Back, ..Plan::default() };
+        let client = async {
+            say(&ours, &Control::Measure(plan)).await.expect("it lives");
+            tokio::time::sleep(Duration::from_millis(600)).await;
+            loop {
+                match hear(&ours).await {
+                    Ok(Some(Inbound::Said(Control::Sent { bytes }))) => {
+                        let report = format!(r#"{{"measured":{{"bytes":{bytes},"cpu":0.0}}}}"#);
+                        say(&ours, &read(report.as_bytes()).expect("a report")).await.expect("it lives");
+                    }
+                    Ok(Some(Inbound::Said(Control::Measured(_)))) => return ours.close().await,
+                    Ok(Some(_)) => {}
+                    Ok(None) => panic!("the end is too early"),
+                    Err(failure) => panic!("{failure}"),
+                }
+            }
+        };
+        let (served, closed) = tokio::join!(serve(&theirs, None), client);
+        let Ok(Served::Measured(0, given)) = served else { panic!("{served:?}") };
+        // What the client's buffer takes, and what waits; some of it was on its way.
+        assert!((20_000..40_000).contains(&given) && closed.is_ok(), "{given}");
+    }
+
     /// A client that asks and asks and never reads an answer is given up, as one that says nothing.
     #[tokio::test]
     async fn a_client_that_reads_nothing_is_given_up() {

@@ -10,7 +10,7 @@ use anabranch_proto::Delivery;
 use bytes::{Bytes, BytesMut};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
-use tokio::time::sleep_until;
+use tokio::time::{sleep, sleep_until};
 
 use super::delay::{Clock, Delays, Transits};
 use super::{Control, Failure, Inbound, PATIENCE, answer, hear_within, say, send_data, unexpected};
@@ -70,6 +70,11 @@ const LONGEST: f64 = 3600.0;
 const LARGEST: u32 = 1 << 20;
 /// The largest number of paths in a report; with more, it would be too long.
 const MOST_SHARES: usize = 24;
+/// The largest number of messages that an association holds until they are acknowledged. The send buffer counts only
+/// their bytes, and each needs about 200 bytes more.
+const MOST_MESSAGES: usize = 1 << 14;
+/// How long a sender waits before it looks whether there are fewer.
+const PAUSE: Duration = Duration::from_millis(1);
 /// No host has more processors.
 const PROCESSORS: f64 = 65_536.0;
 /// No path's packets leave room for fewer bytes of user data in a chunk, and no chunk has more bytes of header and
@@ -410,6 +415,9 @@ async fn give(association: &Association, plan: &Plan, clock: Clock) -> Result<u6
         {
             sleep_until((begun + due.min(length)).into()).await;
         }
+        while messages.are_too_many() && clock.now() < end {
+            sleep(PAUSE).await;
+        }
         let now = clock.now();
         if now >= end {
             break;
@@ -429,6 +437,11 @@ struct Messages {
 }
 
 impl Messages {
+    /// Whether the association holds so many that it must get rid of the first before it takes another.
+    fn are_too_many(&self) -> bool {
+        self.sent.len() >= MOST_MESSAGES && self.sent.front().is_some_and(|first| !first.is_unique())
+    }
+
     fn next(&mut self, now: i64) -> Bytes {
         let mut payload = match self.sent.pop_front().map(Bytes::try_into_mut) {
             Some(Ok(payload)) => payload,
@@ -521,4 +534,22 @@ impl Stamps {
 fn cpu() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_so_many_at_most() {
+        let mut messages = Messages { size: 1, sent: VecDeque::new() };
+        let mut held: VecDeque<Bytes> = (0..MOST_MESSAGES).map(|_| messages.next(0)).collect();
+        assert!(messages.are_too_many());
+        held.pop_back();
+        assert!(messages.are_too_many(), "the first is still held");
+        held.pop_front();
+        assert!(!messages.are_too_many());
+        held.push_back(messages.next(0));
+        assert!(messages.are_too_many() && messages.sent.len() == MOST_MESSAGES);
+    }
 }
