@@ -1,5 +1,7 @@
 //! The three routes of an association.
 
+use std::hint::cold_path;
+
 use crate::path::Paths;
 use crate::path::estimate::Needs;
 use crate::policy::{Choice, PolicyError, Route, Why};
@@ -38,11 +40,16 @@ impl Routes {
 }
 
 /// If every path is inactive, the path with the fewest errors replaces any path that a route names. Without
-/// potentially failed paths, the route's choice stands, or retransmissions take the next path (rule `dormant`).
+/// potentially failed paths, the route's choice stands, or retransmissions take the next path (rule `dormant`). A route
+/// of the user's own may name a path that does not exist: then nothing is sent.
 //= rfc7829#section-4.1
 #[inline(always)]
 pub(super) fn unless_dormant(choice: Choice, why: Why, config: &Config, paths: &Paths) -> Choice {
     match choice {
+        Choice::Send(path) if path.index() >= paths.views().len() => {
+            cold_path();
+            Choice::Wait
+        }
         Choice::Send(path) if config.pf_max_retrans.is_some() => {
             Choice::Send(paths.fewest_errors(path).unwrap_or(path))
         }

@@ -4,6 +4,7 @@ mod failing;
 mod failover;
 mod local;
 mod mtu;
+mod own_routes;
 mod paths;
 mod rehome;
 mod routes;

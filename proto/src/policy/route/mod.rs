@@ -27,7 +27,7 @@ use super::window::{Acked, Loss};
 /// retransmissions after a timeout.
 pub trait Route: CloneRoute + Debug + Send {
     /// The path for the chunk that `ask` describes. The method is pure: it may be called twice. The path need not
-    /// have room; nothing is sent until it has.
+    /// have room; nothing is sent until it has. To name a path that is not in `paths` is to answer [`Choice::Wait`].
     fn choose(&self, ask: &Ask, paths: &[PathView]) -> Choice;
     /// For how long `choose` names the path again that it named for new data, while nothing happens but that chunks are
     /// sent there (see [`Stays`]). A route that can tell is asked less often.
