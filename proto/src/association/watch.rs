@@ -62,7 +62,7 @@ impl Association {
             self.t3_due(id, now);
         }
         if self.paths.get(id).timers[Timer::Idle] <= now && !self.paths.defers_decay(id, now) {
-            self.paths.idle(id, !self.sender.outstanding.is_empty(), &mut self.notes);
+            self.paths.idle(id, !self.sender.outstanding.is_empty(), now, &mut self.notes);
         }
         if self.paths.get(id).timers[Timer::Answer] <= now && self.state != State::Closed {
             self.heartbeat_lost(id, now);

@@ -137,12 +137,15 @@ impl Paths {
 
     /// Nothing was sent on this path for an RTO. `outstanding`: whether acknowledgements may still enlarge its window.
     //= rfc9260#section-7.2.1
-    pub(crate) fn idle(&mut self, id: PathId, outstanding: bool, notes: &mut Notes) {
+    pub(crate) fn idle(&mut self, id: PathId, outstanding: bool, now: Time, notes: &mut Notes) {
         let (view, path) = (&mut self.views[id.index()], &mut self.rest[id.index()]);
         let at = path.timers[Timer::Idle];
-        path.idle_rtos += 1;
+        path.idle_rtos = path.idle_rtos.saturating_add(1);
+        let before = path.congestion.window();
         let again = path.congestion.idle(path.idle_rtos) || outstanding;
-        path.timers.set(Timer::Idle, if again { at + view.rto } else { Time::NEVER });
+        // If the clock jumps, the RTOs that it has skipped count only while they make the window smaller.
+        let from = if path.congestion.window() < before { at } else { at.max(now) };
+        path.timers.set(Timer::Idle, if again { from + view.rto } else { Time::NEVER });
         self.renew(id, at, notes);
     }
 

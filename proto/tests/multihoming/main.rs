@@ -2,6 +2,7 @@
 
 mod failing;
 mod failover;
+mod jumps;
 mod local;
 mod mtu;
 mod own_routes;
