@@ -13,6 +13,11 @@ use crate::rules::Rules;
 use crate::wire::{Address, LocalAddress};
 use crate::{Duration, written};
 
+/// The longest duration, 146 years: sums of a few are still times that come.
+const LONGEST: Duration = Duration::from_nanos((1 << 62) - 1);
+/// The largest send buffer, in bytes: with a message of any size it can still be counted.
+const LARGEST_BUFFER: u64 = 1_000_000_000_000_000_000;
+
 /// The configuration of an endpoint. `Default` gives RFC 9260's values.
 ///
 /// These fields, [`Rules`] and [`Mechanisms`] included, are fixed when an association begins, because an association
@@ -239,9 +244,27 @@ impl Config {
         at_most("rto_min", self.rto_min, "rto_initial", self.rto_initial)
     }
 
+    /// No duration is so long that a sum with it would be no time any more.
+    fn check_durations(&self) -> Result<(), ConfigError> {
+        let durations = [
+            ("rto_max", Some(self.rto_max)),
+            ("max_init_timeout", self.max_init_timeout),
+            ("heartbeat_interval", self.heartbeat_interval),
+            ("cookie_life", Some(self.cookie_life)),
+        ];
+        match durations.into_iter().find(|(_, duration)| duration.is_some_and(|duration| duration > LONGEST))
+        {
+            Some((key, _)) => {
+                Err(ConfigError { key, why: format!("must not exceed {}", written(LONGEST)), fix: None })
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Checks whether these parameters can be used; the error says which one cannot and why.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.check_rto()?;
+        self.check_durations()?;
         let bad = |key, why: &str| Err(ConfigError { key, why: why.to_owned(), fix: None });
         match () {
             _ if self.addresses.is_empty() => bad("addresses", "at least one local address is needed"),
@@ -259,10 +282,11 @@ impl Config {
             }
             _ if self.max_cwnd.contains(&0) => bad("max_cwnd", "must not be zero"),
             _ if self.send_buffer() == 0 => bad("send_buffer", "must not be zero"),
+            _ if self.send_buffer() > LARGEST_BUFFER => bad("send_buffer", "must not exceed 1000000 TB"),
             _ if self.outbound_streams == 0 => bad("outbound_streams", "must be at least 1"),
             _ if self.inbound_streams == 0 => bad("inbound_streams", "must be at least 1"),
             _ if self.mtu > 65_535 => bad("mtu", "must not exceed 65535 bytes"),
-            _ if self.mtu < self.ip_header + 508 => {
+            _ if self.mtu.saturating_sub(self.ip_header) < 508 => {
                 bad("mtu", "must be at least 508 bytes above the IP header")
             }
             _ if self.extensions.addresses && !self.extensions.authentication => {

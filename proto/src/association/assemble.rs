@@ -247,7 +247,8 @@ impl Association {
             }
             AwaitedReply::Shutdown => {
                 //= rfc9260#section-9.2
-                let guard = self.config.shutdown_guard.map(|times| now + self.config.rto_max * times);
+                let longest = self.config.rto_max;
+                let guard = self.config.shutdown_guard.map(|times| now + longest.saturating_mul(times));
                 self.guard = self.guard.min(guard.unwrap_or(Time::NEVER));
                 (Chunk::Shutdown(Shutdown { cumulative: self.receiver.cumulative() }), Purpose::Shutdown)
             }

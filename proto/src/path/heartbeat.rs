@@ -16,7 +16,8 @@ impl Path {
             self.timers.set(Timer::Heartbeat, Time::NEVER);
             return;
         };
-        self.health.period = interval + jittered(view.rto, config.heartbeat_jitter, chance);
+        let more = jittered(view.rto, config.heartbeat_jitter, chance);
+        self.health.period = interval.saturating_add(more);
         self.timers.set(Timer::Heartbeat, self.health.used + self.health.period);
     }
 

@@ -4,6 +4,7 @@ mod buffers;
 mod closing;
 mod collisions;
 mod doubtful;
+mod extremes;
 mod hostile;
 mod many;
 mod parameters;
