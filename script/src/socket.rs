@@ -351,7 +351,7 @@ impl World {
         let _ = self.endpoint.configure(before);
         match connected {
             Err(Refused::Exists) => return failed("EADDRINUSE"),
-            Err(Refused::NoPath) => return failed("EADDRNOTAVAIL"),
+            Err(_) => return failed("EADDRNOTAVAIL"),
             Ok(id) => {
                 self.sockets.ends(id);
                 self.handle(arguments)?.what = SocketState::Association(id);

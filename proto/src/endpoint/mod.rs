@@ -7,6 +7,7 @@ mod parameters;
 mod places;
 mod poll;
 mod ready;
+mod refusal;
 mod setup;
 #[cfg(test)]
 mod tests;
@@ -208,6 +209,9 @@ impl Endpoint {
 
     /// Begins an association with the peer that has these addresses. The first address is tried first.
     pub fn connect(&mut self, now: Time, port: u16, to: &[Address]) -> Result<AssociationId, Refused> {
+        if let Some(refused) = refusal::refusal(&self.config, port, to) {
+            return Err(refused);
+        }
         if to.iter().any(|address| self.by_peer.contains_key(&(*address, port))) {
             return Err(Refused::Exists);
         }

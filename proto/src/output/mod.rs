@@ -3,6 +3,8 @@
 mod message;
 mod note;
 
+use std::net::IpAddr;
+
 pub use message::{Delivery, Discarded, Message, Reliability};
 pub use note::{Blocked, Note, NoteKind};
 
@@ -302,10 +304,20 @@ pub enum SendError {
 
 /// Why a connect call was refused.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Refused {
     /// No pair of a local and a peer address can be a path.
     #[error("no local address reaches any of the peer's addresses")]
     NoPath,
+    /// No peer can have the SCTP port 0 (RFC 9260 §3.1).
+    #[error("no peer can have the SCTP port 0")]
+    Port,
+    /// No peer can have this address: it is unspecified, a multicast or the broadcast address.
+    #[error("no peer can have the address {0}")]
+    Address(IpAddr),
+    /// The address and the port are those of this endpoint.
+    #[error("{0} is this endpoint itself")]
+    Itself(IpAddr),
     /// An association with this peer already exists.
     #[error("there is an association with this peer already")]
     Exists,

@@ -1,9 +1,15 @@
 //! Parameters at and beyond the ends of what their types can hold.
 
-use anabranch_proto::{Config, Duration, Heartbeats, Message, Parameters, PathId, PathParameters, State};
+use std::net::IpAddr;
+
+use anabranch_proto::wire::Address;
+use anabranch_proto::{
+    Config, Duration, Endpoint, Heartbeats, Message, Parameters, PathId, PathParameters, Policies, Refused,
+    State,
+};
 
 use crate::support::bench::{Bench, FULL, era};
-use crate::support::{World, at, secs};
+use crate::support::{PORT, World, address, at, secs};
 
 /// 146 years, the longest duration.
 const LONGEST: Duration = Duration::from_nanos((1 << 62) - 1);
@@ -63,4 +69,20 @@ fn the_largest_send_buffer_is_counted() {
     let taken = bench.end.send_copies(bench.now, bench.id, &message, None, u64::MAX);
     assert!(taken >= 1_000_000_000_000_000_000 / FULL as u64);
     assert!(bench.end.send(bench.now, bench.id, message).is_err(), "it is full");
+}
+
+/// An endpoint begins nothing with nobody, and nothing with itself.
+#[test]
+fn a_port_or_an_address_that_no_peer_can_have_is_refused() {
+    let config = era("rfc9260");
+    let mut end = Endpoint::new(at(0, 1, &config), Policies::default(), [0; 32]).expect("it can be used");
+    let (own, peer) = (address(0, 0), address(0, 1));
+    assert_eq!(end.connect(secs(0.0), 0, &[peer]), Err(Refused::Port));
+    for nobody in ["0.0.0.0", "224.0.0.1", "255.255.255.255", "::", "ff02::1"] {
+        let nobody: IpAddr = nobody.parse().expect("an address");
+        let refused = end.connect(secs(0.0), PORT, &[peer, Address::ip(nobody)]);
+        assert_eq!(refused, Err(Refused::Address(nobody)));
+    }
+    assert_eq!(end.connect(secs(0.0), PORT, &[own]), Err(Refused::Itself(own.ip)));
+    assert!(end.connect(secs(0.0), PORT + 1, &[own]).is_ok(), "another endpoint of this host");
 }
