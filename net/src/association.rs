@@ -12,7 +12,6 @@ use bytes::Bytes;
 use tokio::sync::broadcast;
 
 use crate::core::{AssociationState, Shared, Signals};
-use crate::endpoint::why_lost;
 use crate::report::PathReport;
 
 /// An association that is, or was, up. When it is dropped, it is shut down, and what still arrives is thrown
@@ -31,7 +30,7 @@ pub enum Ended {
     #[error("the association is closed")]
     Closed,
     /// It was lost, with what was not delivered.
-    #[error("the association was lost: {}", why_lost(.0))]
+    #[error("the association was lost: {0}")]
     Lost(LostReason),
     /// The message is empty, or its stream was not agreed.
     #[error("the message is empty, or its stream was not agreed")]

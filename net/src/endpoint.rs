@@ -5,8 +5,8 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use anabranch_proto::wire::{Address, Cause};
-use anabranch_proto::{Endpoint as Core, LocalAddress, LostReason, Refused, printable};
+use anabranch_proto::wire::Address;
+use anabranch_proto::{Endpoint as Core, LocalAddress, LostReason, Refused};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
@@ -29,6 +29,7 @@ pub struct Endpoint {
 
 /// Why an endpoint could not be created.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum BindError {
     /// A parameter or policy cannot be used.
     #[error(transparent)]
@@ -59,6 +60,7 @@ pub enum BindError {
 
 /// Why an association was not set up.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConnectError {
     /// The endpoint is closed, or its runtime has ended.
     #[error("the endpoint is closed")]
@@ -73,53 +75,8 @@ pub enum ConnectError {
     #[error(transparent)]
     Refused(#[from] Refused),
     /// It was initiated and failed.
-    #[error("{}", why_lost(.0))]
+    #[error("{0}")]
     Lost(LostReason),
-}
-
-/// A reason in words.
-pub(crate) fn why_lost(reason: &LostReason) -> String {
-    match reason {
-        LostReason::NoAnswer => "the peer does not answer".to_owned(),
-        LostReason::Unreachable => "nothing listens there (ICMP: port or protocol unreachable)".to_owned(),
-        LostReason::TooManyErrors => "the peer answers no longer".to_owned(),
-        LostReason::PeerAborted(causes) if causes.is_empty() => "the peer refused or aborted".to_owned(),
-        LostReason::PeerAborted(causes) => {
-            let causes: Vec<String> = causes.iter().map(cause).collect();
-            format!("the peer aborted: {}", causes.join(", "))
-        }
-        LostReason::UserAborted => "it was aborted at this end".to_owned(),
-        LostReason::ProtocolViolation => "the peer broke the protocol".to_owned(),
-        LostReason::NotAuthenticated => "only this end has a shared key (RFC 4895)".to_owned(),
-    }
-}
-
-/// An error cause in words (RFC 9260 §3.3.10). Text of the peer is made printable.
-fn cause(cause: &Cause) -> String {
-    let text = |bytes: &[u8]| printable(&String::from_utf8_lossy(bytes)).into_owned();
-    match cause {
-        Cause::UserInitiated(why) if why.is_empty() => "its user ended the association".to_owned(),
-        Cause::UserInitiated(why) => text(why),
-        Cause::ProtocolViolation(what) => format!("this end violates the protocol: {}", text(what)),
-        Cause::InvalidStream(stream) => format!("there is no stream {stream}"),
-        Cause::MissingParameter(_) => "a parameter is missing".to_owned(),
-        Cause::StaleCookie(_) => "the cookie is too old".to_owned(),
-        Cause::OutOfResource => "it has no resources for the association".to_owned(),
-        Cause::UnresolvableAddress(_) => "it does not understand an address".to_owned(),
-        Cause::UnrecognizedChunk(_) => "it does not know a chunk".to_owned(),
-        Cause::InvalidMandatoryParameter => "a parameter is invalid".to_owned(),
-        Cause::UnrecognizedParameters(_) => "it does not know a parameter".to_owned(),
-        Cause::NoUserData(_) => "a DATA chunk has no user data".to_owned(),
-        Cause::CookieWhileShutdown => "it is shutting down".to_owned(),
-        Cause::RestartWithNewAddresses(_) => "a restart adds addresses".to_owned(),
-        Cause::UnsupportedHmac(id) => format!("it does not support the HMAC {id}"),
-        Cause::DeletesLastAddress(_)
-        | Cause::ResourceShortage(_)
-        | Cause::DeletesSourceAddress(_)
-        | Cause::IllegalAsconfAck
-        | Cause::NotAuthorized(_) => "it does not agree to a change of addresses".to_owned(),
-        Cause::Unknown { code, .. } => format!("error cause {code}"),
-    }
 }
 
 /// The smallest packet that an interface must carry, in bytes without the IP header.
@@ -332,19 +289,4 @@ fn refused(ip: IpAddr, carrier: Carrier, error: io::Error) -> BindError {
         Carrier::Raw => 0,
     };
     BindError::Socket { address: SocketAddr::new(ip, port), error }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_peer_that_aborts_is_quoted_in_words() {
-        let told = |causes| why_lost(&LostReason::PeerAborted(causes));
-        let many = Cause::UserInitiated("too many\u{1b}[2J".into());
-        assert_eq!(told(vec![many]), "the peer aborted: too many\\u{1b}[2J");
-        let two = vec![Cause::OutOfResource, Cause::Unknown { code: 999, value: "".into() }];
-        let words = "it has no resources for the association, error cause 999";
-        assert_eq!(told(two), format!("the peer aborted: {words}"));
-    }
 }

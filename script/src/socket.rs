@@ -167,7 +167,7 @@ fn errno(reason: &LostReason, up: bool) -> Option<&'static str> {
         LostReason::PeerAborted(_) if up => Some("ECONNRESET"),
         LostReason::PeerAborted(_) | LostReason::Unreachable => Some("ECONNREFUSED"),
         LostReason::ProtocolViolation | LostReason::NotAuthenticated => Some("ECONNABORTED"),
-        LostReason::UserAborted => None,
+        _ => None,
     }
 }
 

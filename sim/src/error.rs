@@ -5,6 +5,7 @@ use anabranch_proto::{ConfigError, Time};
 
 /// Why a run has no result.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunError {
     /// A flow begins or ends at a node that no link or channel names.
     #[error("flow `{flow}`: no link has a node `{node}`")]

@@ -269,23 +269,39 @@ pub enum ChangeError {
     Invalid,
 }
 
-/// Why an association was lost.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// Why an association was lost. Its words are printable, whatever the peer wrote.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LostReason {
     /// The peer never answered INIT or COOKIE ECHO.
+    #[error("the peer does not answer")]
     NoAnswer,
     /// ICMP reported with the right tag that SCTP is not reachable at any of the peer's addresses.
+    #[error("nothing listens there (ICMP: port or protocol unreachable)")]
     Unreachable,
     /// Association.Max.Retrans exceeded.
+    #[error("the peer answers no longer")]
     TooManyErrors,
     /// The peer aborted with these causes.
+    #[error("{}", aborted(.0))]
     PeerAborted(Vec<Cause>),
     /// The user aborted.
+    #[error("it was aborted at this end")]
     UserAborted,
     /// The peer violated the protocol; it was told so.
+    #[error("the peer broke the protocol")]
     ProtocolViolation,
     /// This end has a shared key, and the peer offers no authentication (RFC 4895); the peer was told so.
+    #[error("only this end has a shared key (RFC 4895)")]
     NotAuthenticated,
+}
+
+fn aborted(causes: &[Cause]) -> String {
+    let causes: Vec<String> = causes.iter().map(Cause::to_string).collect();
+    match causes[..] {
+        [] => "the peer refused or aborted".to_owned(),
+        _ => format!("the peer aborted: {}", causes.join(", ")),
+    }
 }
 
 /// Why a send call was refused. The message is returned.
@@ -352,4 +368,20 @@ pub struct Statistics {
     pub blocked_window: Duration,
     /// Time with user data waiting for another cause.
     pub blocked_turn: Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_that_aborts_is_quoted_in_words() {
+        let told = |causes| LostReason::PeerAborted(causes).to_string();
+        let many = Cause::UserInitiated("too many\u{1b}[2J".into());
+        assert_eq!(told(vec![many]), "the peer aborted: too many\\u{1b}[2J");
+        let two = vec![Cause::OutOfResource, Cause::Unknown { code: 999, value: "".into() }];
+        let words = "it has no resources for the association, error cause 999";
+        assert_eq!(told(two), format!("the peer aborted: {words}"));
+        assert_eq!(told(Vec::new()), "the peer refused or aborted");
+    }
 }

@@ -1,9 +1,11 @@
 //! Error causes (RFC 9260 §3.3.10), the content of ABORT and ERROR.
 
+use std::fmt;
+
 use bytes::Bytes;
 
 use super::tlv::{Counted, Layout, Plain, ThenReserved, tlv};
-use crate::Tsn;
+use crate::{Tsn, printable};
 
 tlv! {
     /// An error cause.
@@ -71,4 +73,40 @@ tlv! {
     /// The cause code; it is none of the above.
     unknown code
     extensions None
+}
+
+/// In words. Text of the peer is made printable.
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = match self {
+            Cause::UserInitiated(why) if why.is_empty() => "its user ended the association",
+            Cause::UserInitiated(why) => return f.write_str(&text(why)),
+            Cause::ProtocolViolation(what) => {
+                return write!(f, "this end violates the protocol: {}", text(what));
+            }
+            Cause::InvalidStream(stream) => return write!(f, "there is no stream {stream}"),
+            Cause::MissingParameter(_) => "a parameter is missing",
+            Cause::StaleCookie(_) => "the cookie is too old",
+            Cause::OutOfResource => "it has no resources for the association",
+            Cause::UnresolvableAddress(_) => "it does not understand an address",
+            Cause::UnrecognizedChunk(_) => "it does not know a chunk",
+            Cause::InvalidMandatoryParameter => "a parameter is invalid",
+            Cause::UnrecognizedParameters(_) => "it does not know a parameter",
+            Cause::NoUserData(_) => "a DATA chunk has no user data",
+            Cause::CookieWhileShutdown => "it is shutting down",
+            Cause::RestartWithNewAddresses(_) => "a restart adds addresses",
+            Cause::UnsupportedHmac(id) => return write!(f, "it does not support the HMAC {id}"),
+            Cause::DeletesLastAddress(_)
+            | Cause::ResourceShortage(_)
+            | Cause::DeletesSourceAddress(_)
+            | Cause::IllegalAsconfAck
+            | Cause::NotAuthorized(_) => "it does not agree to a change of addresses",
+            Cause::Unknown { code, .. } => return write!(f, "error cause {code}"),
+        };
+        f.write_str(words)
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    printable(&String::from_utf8_lossy(bytes)).into_owned()
 }
