@@ -23,8 +23,8 @@
 //! packets to be sent and hands them to the kernel, again many with one call. User calls go straight to the core
 //! under one lock. Of the packets that they release, complete runs leave at once; the task sends the rest.
 //!
-//! The parts of the core that this API needs are re-exported here: [`Config`], [`Policies`], [`Message`], [`Event`]
-//! and others. The feature `service` adds the protocol of the commands `serve`, `send` and `perf`.
+//! The parts of the core that most programs need are re-exported here: [`Config`], [`Policies`], [`Message`], [`Event`]
+//! and others. The whole core is [`proto`], and [`bytes`] has the type of payloads. The feature `service` adds the protocol of the commands `serve`, `send` and `perf`.
 //!
 //! Nothing here is encrypted. Linux only.
 
@@ -46,12 +46,15 @@ mod socket;
 mod source;
 mod tape;
 
+pub use anabranch_proto as proto;
 pub use anabranch_proto::wire::{Address, UDP_PORT};
 pub use anabranch_proto::{
     AddressChange, ChangeError, Config, ConfigError, Delivery, Direction, Duration, Event, Extensions,
     LostReason, Message, NewError, Outcome, PathId, PathState, Policies, PolicySpec, Refused, Reliability,
     SharedKey, Statistics, is_printable, printable,
 };
+pub use bytes;
+
 pub use association::{Association, Ended};
 pub use endpoint::{BindError, ConnectError, Endpoint};
 pub use interface::{addresses, local_addresses_towards};

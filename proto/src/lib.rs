@@ -38,6 +38,9 @@ mod shutdown;
 mod time;
 pub mod wire;
 
+pub use bytes;
+pub use smallvec;
+
 pub use config::{Config, ConfigError, ConfigWarning, Pairs, SharedKey};
 pub use endpoint::{Endpoint, NewError, Status};
 pub use extension::Extensions;
