@@ -13,6 +13,7 @@ use tokio::sync::broadcast;
 
 use crate::core::{AssociationState, Shared, Signals};
 use crate::report::PathReport;
+use crate::undelivered::Undelivered;
 
 /// An association that is, or was, up. When it is dropped, it is shut down, and what still arrives is thrown
 /// away. What was sent is still delivered; if the peer acknowledges nothing for five to ten minutes, the association is
@@ -48,7 +49,8 @@ impl Association {
         Association::new(shared, id, signals.expect("it was just made"))
     }
 
-    /// Sends a message: waits until it has a place in the send buffer. What cannot be sent any more is lost.
+    /// Sends a message: waits until it has a place in the send buffer. What will not be delivered after that comes back
+    /// in [`undelivered`](Association::undelivered).
     ///
     /// Cancel-safe: dropped before it is ready, it has sent nothing, and the message is gone with it.
     pub async fn send(&self, mut message: Message) -> Result<(), Ended> {
@@ -97,9 +99,23 @@ impl Association {
     }
 
     /// The events from now on: changes of paths, errors that the peer reports, a restart, the end. A listener that is
-    /// too slow misses the oldest events.
+    /// too slow misses the oldest events. Messages that come back are no events here: see
+    /// [`undelivered`](Association::undelivered).
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.signals.events.subscribe()
+    }
+
+    /// Takes the messages that came back because they will not be delivered, the oldest first: those that a limited
+    /// [`Reliability`](anabranch_proto::Reliability) dropped, and those that were left when the association was lost or
+    /// aborted. A message of which a part was sent may have been delivered all the same. What is not taken is kept as
+    /// far as it would fit the send buffer; then the oldest are dropped.
+    pub fn undelivered(&self) -> Vec<Undelivered> {
+        self.shared.lock().take_undelivered(self.id)
+    }
+
+    /// The number of messages that ever came back, whether they were kept or not.
+    pub fn undelivered_total(&self) -> u64 {
+        self.shared.lock().user(self.id).map_or(0, |user| user.returned.total)
     }
 
     /// Makes this path the primary. False if there is no such path.

@@ -45,6 +45,7 @@ pub mod service;
 mod socket;
 mod source;
 mod tape;
+mod undelivered;
 
 pub use anabranch_proto as proto;
 pub use anabranch_proto::wire::{Address, UDP_PORT};
@@ -62,3 +63,4 @@ pub use options::{Carrier, Options};
 pub use report::{Device, PathReport, Traffic};
 pub use source::source;
 pub use tape::{Call, Tape};
+pub use undelivered::Undelivered;

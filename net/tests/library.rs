@@ -2,17 +2,85 @@
 
 #![allow(clippy::disallowed_types, reason = "real networks have real clocks")]
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use anabranch_net::bytes::Bytes;
 use anabranch_net::proto::{Output, Time};
-use anabranch_net::{Call, Carrier, Config, Endpoint, Options, Tape};
+use anabranch_net::{Association, Call, Carrier, Config, Endpoint, Message, Options, Reliability, Tape};
 use tokio::time::timeout;
 
 const LOCAL: [IpAddr; 1] = [IpAddr::V4(std::net::Ipv4Addr::LOCALHOST)];
 
 async fn within<T>(what: impl Future<Output = T>) -> T {
     timeout(Duration::from_secs(30), what).await.expect("it takes no half minute")
+}
+
+fn listener(change: impl FnOnce(&mut Config)) -> (Endpoint, [SocketAddr; 1]) {
+    let mut options = Options { local: LOCAL.to_vec(), carrier: Carrier::Udp(0), ..Options::default() };
+    change(&mut options.config);
+    let endpoint = Endpoint::bind(options).expect("sockets");
+    let place = endpoint.local()[0].0;
+    (endpoint, [place])
+}
+
+fn message(payload: impl Into<Bytes>) -> Message {
+    Message { payload: payload.into(), ..Message::default() }
+}
+
+async fn pair(server: &Endpoint, client: &Endpoint, to: &[SocketAddr]) -> (Association, Association) {
+    let (ours, theirs) = within(async { tokio::join!(client.connect(to, 5000), server.accept()) }).await;
+    (ours.expect("it comes up"), theirs.expect("it is open"))
+}
+
+/// Forty messages, of which the send buffer holds ten: each goes to the peer or comes back.
+#[tokio::test]
+async fn messages_that_are_dropped_come_back() {
+    let small = |config: &mut Config| {
+        (config.receive_buffer, config.parameters.send_buffer) = (20_000, Some(20_000));
+        config.extensions.partial_reliability = true;
+    };
+    let (server, to) = listener(small);
+    let mut options = Options::towards(&LOCAL).expect("routes");
+    small(&mut options.config);
+    let client = Endpoint::bind(options).expect("sockets");
+    let (ours, theirs) = pair(&server, &client, &to).await;
+    let mut sent = 0;
+    for number in 0..40 {
+        let reliability = Reliability::Priority(100 - number);
+        let message = Message { reliability, ..message(vec![number as u8; 2000]) };
+        match timeout(Duration::from_millis(100), ours.send(message)).await {
+            Ok(taken) => sent += u64::from(taken.is_ok()),
+            Err(_) => break,
+        }
+    }
+    let reads = tokio::spawn(async move {
+        let mut whole = 0;
+        while let Ok(Some(delivery)) = theirs.recv().await {
+            whole += u64::from(delivery.complete && !delivery.abandoned);
+        }
+        whole
+    });
+    within(ours.close()).await.expect("it ends gracefully");
+    let (back, total) = (ours.undelivered(), ours.undelivered_total());
+    assert!(total > 0 && !back.is_empty() && back.len() as u64 <= total, "{} of {total}", back.len());
+    assert!(back.iter().all(|back| back.message.payload.len() == 2000 && !back.sent));
+    assert_eq!(within(reads).await.expect("it reads") + total, sent);
+    assert!(ours.undelivered().is_empty(), "they were taken");
+}
+
+/// What an association had not delivered when it was aborted comes back.
+#[tokio::test]
+async fn what_was_left_at_the_end_comes_back() {
+    let (server, to) = listener(|config| config.receive_buffer = 2000);
+    let client = Endpoint::bind(Options::towards(&LOCAL).expect("routes")).expect("sockets");
+    let (ours, _theirs) = pair(&server, &client, &to).await;
+    for _ in 0..10 {
+        within(ours.send(message(vec![1; 1000]))).await.expect("there is room");
+    }
+    ours.abort();
+    let back = ours.undelivered();
+    assert!(!back.is_empty() && back.len() as u64 == ours.undelivered_total());
 }
 
 /// A tape needs no other crate.

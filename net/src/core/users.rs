@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anabranch_proto::wire::Address;
-use anabranch_proto::{AssociationId, Event, LostReason, PathView, Refused, Status, Time};
+use anabranch_proto::{AssociationId, Config, Event, LostReason, PathView, Refused, Status, Time};
 use bytes::Bytes;
 use tokio::sync::{Notify, broadcast};
 
@@ -14,6 +14,7 @@ use super::{Core, Shared};
 use crate::report::PathReport;
 use crate::socket::Socket;
 use crate::source;
+use crate::undelivered::{Returned, Undelivered};
 
 /// The number of events by which a slow listener may lag before it misses the oldest.
 const EVENTS: usize = 32;
@@ -31,6 +32,8 @@ pub(crate) struct User {
     source: Option<IpAddr>,
     /// Whether its user has ended it gracefully.
     leaving: bool,
+    /// What will not be delivered.
+    pub(crate) returned: Returned,
 }
 
 /// The stage of an association.
@@ -58,7 +61,7 @@ impl User {
             writable: Notify::new(),
             events: broadcast::Sender::new(EVENTS),
         };
-        User { standing, signals: Arc::new(signals), source, leaving: false }
+        User { standing, signals: Arc::new(signals), source, leaving: false, returned: Returned::default() }
     }
 
     pub(super) fn over(&self) -> bool {
@@ -156,6 +159,10 @@ impl Core {
         if !known && (event != Event::Up || !self.admit(shared, id, now)) {
             return;
         }
+        let event = match event {
+            Event::SendFailed { message, sent } => return self.came_back(id, Undelivered { message, sent }),
+            other => other,
+        };
         let Some(user) = self.users.get_mut(&id) else { return };
         match &event {
             Event::Readable if self.orphans.contains_key(&id) => {
@@ -174,9 +181,9 @@ impl Core {
             Event::PeerShutdown => user.standing = AssociationState::PeerDone,
             Event::Closed => user.standing = AssociationState::Closed,
             Event::Lost(reason) => user.standing = AssociationState::Lost(reason.clone()),
-            Event::SendFailed { .. } => return,
             Event::Path(..)
             | Event::PeerError(_)
+            | Event::SendFailed { .. }
             | Event::StreamsReset { .. }
             | Event::TsnsReset(_)
             | Event::StreamsAdded { .. }
@@ -192,6 +199,19 @@ impl Core {
         if user.over() && self.orphans.contains_key(&id) {
             self.forget(id, now);
         }
+    }
+
+    /// A message will not be delivered. As much is kept as the send buffer holds, if there is someone to take it.
+    fn came_back(&mut self, id: AssociationId, undelivered: Undelivered) {
+        let most = self.endpoint.config_of(id).map_or(0, Config::send_buffer);
+        if let Some(user) = self.users.get_mut(&id).filter(|_| !self.orphans.contains_key(&id)) {
+            user.returned.add(undelivered, most);
+        }
+    }
+
+    /// Takes what will not be delivered.
+    pub(crate) fn take_undelivered(&mut self, id: AssociationId) -> Vec<Undelivered> {
+        self.users.get_mut(&id).map(|user| user.returned.take()).unwrap_or_default()
     }
 
     /// A peer has initiated an association. False if too many wait to be accepted, or if its source has too many.
