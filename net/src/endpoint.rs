@@ -86,7 +86,8 @@ const TRIES: usize = 16;
 
 impl Endpoint {
     /// Opens the sockets and starts the driver task in the runtime of the caller. When that runtime ends, so do the
-    /// endpoint and its associations, and nobody is told.
+    /// endpoint and its associations, and nobody is told. If a policy of your own panics, it does so in the task that
+    /// called, or in the driver; the endpoint and its associations end in the same way, and the process goes on.
     ///
     /// # Panics
     /// Outside a tokio runtime, or in one without I/O and time (`enable_all`).

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use anabranch_proto::wire::{Address, Spares};
 use anabranch_proto::{
     AssociationId, ChangeError, Config, Delivery, Direction, Endpoint, Incoming, LocalAddress, Message,
-    Output, PathId, Refused, SendError, Time,
+    Output, Pairs, PathId, Policies, Refused, SendError, Time,
 };
 use bytes::Bytes;
 
@@ -75,6 +75,17 @@ impl Deref for Taped {
 impl Taped {
     pub(crate) fn new(endpoint: Endpoint, tape: Option<Box<dyn Tape>>) -> Taped {
         Taped { endpoint, tape: tape.map(|tape| Running { tape, last: None }) }
+    }
+
+    /// Puts an endpoint without associations in the place of a broken one. No association begins there.
+    pub(crate) fn replace(&mut self) {
+        let Config { addresses, port, .. } = self.endpoint.config();
+        let (addresses, port, pairs) = (addresses.clone(), *port, Pairs::Listed(Vec::new()));
+        let config = Config { addresses, port, pairs, ..Config::default() };
+        let idle = Endpoint::new(config, Policies::default(), [0; 32]);
+        let mut idle = idle.expect("the default parameters can be used");
+        idle.set_listening(false);
+        (self.endpoint, self.tape) = (idle, None);
     }
 
     fn note(&mut self, at: Time, call: &Call<'_>) {

@@ -6,8 +6,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use anabranch_net::bytes::Bytes;
+use anabranch_net::proto::policy::{Ask, Choice, PathView, Route};
 use anabranch_net::proto::{Output, Time};
-use anabranch_net::{Association, Call, Carrier, Config, Endpoint, Message, Options, Reliability, Tape};
+use anabranch_net::{
+    Association, Call, Carrier, Config, ConnectError, Ended, Endpoint, LostReason, Message, Options,
+    PolicySpec, Reliability, Tape,
+};
 use tokio::time::timeout;
 
 const LOCAL: [IpAddr; 1] = [IpAddr::V4(std::net::Ipv4Addr::LOCALHOST)];
@@ -31,6 +35,55 @@ fn message(payload: impl Into<Bytes>) -> Message {
 async fn pair(server: &Endpoint, client: &Endpoint, to: &[SocketAddr]) -> (Association, Association) {
     let (ours, theirs) = within(async { tokio::join!(client.connect(to, 5000), server.accept()) }).await;
     (ours.expect("it comes up"), theirs.expect("it is open"))
+}
+
+#[derive(Clone, Debug)]
+struct Broken;
+
+impl Route for Broken {
+    fn choose(&self, _: &Ask, _: &[PathView]) -> Choice {
+        panic!("a mistake in a policy")
+    }
+}
+
+/// The panic reaches the task that called, and no other. Nothing calls the broken core again, not even while its
+/// association and its endpoint are dropped.
+#[tokio::test]
+async fn a_policy_that_panics_ends_its_endpoint_and_nothing_else() {
+    let (server, to) = listener(|_| {});
+    let mut options = Options::towards(&LOCAL).expect("routes");
+    options.policies.add_route("broken", |_, _| Ok(Box::new(Broken)));
+    options.config.new_data = PolicySpec::named("broken");
+    let client = Endpoint::bind(options).expect("sockets");
+    let (ours, theirs) = pair(&server, &client, &to).await;
+    let sent = tokio::spawn(async move { ours.send(message("one")).await });
+    assert!(within(sent).await.expect_err("the policy panics").is_panic());
+    assert_eq!(within(client.connect(&to, 5000)).await.err(), Some(ConnectError::Closed));
+    within(client.close()).await;
+    drop(client);
+    theirs.abort();
+    within(server.close()).await;
+}
+
+/// As above; another task holds the association.
+#[tokio::test]
+async fn who_waits_learns_that_a_policy_has_panicked() {
+    let (server, to) = listener(|_| {});
+    let mut options = Options::towards(&LOCAL).expect("routes");
+    options.policies.add_route("broken", |_, _| Ok(Box::new(Broken)));
+    options.config.new_data = PolicySpec::named("broken");
+    let client = Endpoint::bind(options).expect("sockets");
+    let (ours, _theirs) = pair(&server, &client, &to).await;
+    let ours = std::sync::Arc::new(ours);
+    let (reader, sender) = (std::sync::Arc::clone(&ours), std::sync::Arc::clone(&ours));
+    let reads = tokio::spawn(async move { reader.recv().await });
+    tokio::task::yield_now().await;
+    let sent = tokio::spawn(async move { sender.send(message("one")).await });
+    assert!(within(sent).await.is_err());
+    let lost = Err(Ended::Lost(LostReason::UserAborted));
+    assert_eq!(within(reads).await.expect("it does not panic").map(drop), lost);
+    assert_eq!(within(ours.send(message("two"))).await, lost);
+    assert_eq!(within(ours.close()).await, lost);
 }
 
 /// Forty messages, of which the send buffer holds ten: each goes to the peer or comes back.

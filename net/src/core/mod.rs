@@ -6,7 +6,7 @@ mod users;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use anabranch_proto::wire::{Copies, Packet, Spares};
@@ -39,7 +39,7 @@ pub(crate) struct Shared {
     pub(crate) accepting: Notify,
     /// The last user is gone.
     pub(crate) closing: AtomicBool,
-    /// The driver is gone, although associations were left.
+    /// The driver is gone, or the core is broken, although associations were left.
     stopped: AtomicBool,
 }
 
@@ -115,7 +115,20 @@ impl Shared {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Core> {
-        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+        self.core.lock().unwrap_or_else(|broken| self.after_panic(broken.into_inner()))
+    }
+
+    /// A call of the core panicked, perhaps in a policy of the user's own. That core is never called again, because
+    /// whoever unwinds still calls it, and a second panic would abort the process. Everything has ended.
+    #[cold]
+    fn after_panic<'a>(&self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        core.endpoint.replace();
+        (core.wake, core.orphans_due) = (None, None);
+        core.leaving.clear();
+        self.core.clear_poison();
+        self.end_all(&mut core);
+        self.driver.notify_one();
+        core
     }
 
     /// A user's call of the core, and the gathering of all packets that it releases.
@@ -153,10 +166,14 @@ impl Shared {
 
     /// The driver has ended before its associations, because its runtime has: nobody will be told anything any more.
     pub(crate) fn stop(&self) {
+        self.end_all(&mut self.lock());
+    }
+
+    fn end_all(&self, core: &mut Core) {
         self.stopped.store(true, Ordering::Release);
         self.closing.store(true, Ordering::Release);
         self.accepting.notify_waiters();
-        for user in self.lock().users.values_mut().filter(|user| !user.over()) {
+        for user in core.users.values_mut().filter(|user| !user.over()) {
             user.standing = AssociationState::Lost(LostReason::UserAborted);
             user.signals.readable.notify_waiters();
             user.signals.writable.notify_waiters();
