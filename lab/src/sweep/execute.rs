@@ -156,6 +156,9 @@ fn same(a: &[f64], b: &[f64]) -> bool {
 
 /// Runs what is missing in `directory` on `threads` threads (`None`: one per core), and writes the tables when no run
 /// is missing.
+///
+/// The directory knows policies of your own by their names only. After a change of their code, choose another one: this
+/// one would be continued, and its tables would have results of both.
 pub fn execute(
     sweep: &Sweep,
     directory: &Path,
