@@ -28,7 +28,14 @@ pub struct Watch<'a> {
     pub progress: &'a (dyn Fn(u64, u64) + Sync),
 }
 
+impl std::fmt::Debug for Watch<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watch").field("stop", &self.stop).finish_non_exhaustive()
+    }
+}
+
 /// The results of a sweep.
+#[derive(Debug)]
 pub struct Executed {
     /// By cell.
     pub(super) cells: Vec<Runs>,
@@ -65,7 +72,7 @@ impl Executed {
 }
 
 /// The runs of a cell.
-#[derive(Default)]
+#[derive(Default, Debug)]
 pub(super) struct Runs {
     /// By seed; `None`: not finished.
     runs: Vec<Option<Box<[f64]>>>,
@@ -261,6 +268,7 @@ fn panic_message(panic: &(dyn Any + Send)) -> String {
 }
 
 /// Decides how many seeds each cell needs while runs finish in any order. Writes nothing.
+#[derive(Debug)]
 pub struct Judge {
     cells: Vec<Runs>,
 }

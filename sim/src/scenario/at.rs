@@ -15,7 +15,7 @@ use super::units::{self, BadQuantity, Dimension};
 pub type Result<T> = std::result::Result<T, ScenarioError>;
 
 /// A value and its address.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct At<'d> {
     document: &'d Document,
     /// The address in the spelling of `--set`; empty for the document itself.

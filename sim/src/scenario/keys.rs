@@ -19,6 +19,12 @@ pub struct Key<T> {
     pub read: fn(&mut T, &At<'_>) -> Result<()>,
 }
 
+impl<T> std::fmt::Debug for Key<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Key").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
 /// The default of a key.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Default {

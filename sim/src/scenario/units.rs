@@ -17,6 +17,7 @@ pub struct BadQuantity {
 type Quantity<T> = Result<T, BadQuantity>;
 
 /// A dimension: its name, its units as multiples of the smallest, and common wrong spellings with their corrections.
+#[derive(Debug)]
 pub struct Dimension {
     /// With its article.
     pub what: &'static str,
