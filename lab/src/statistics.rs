@@ -106,8 +106,17 @@ impl Moments {
     }
 }
 
+/// The standard error of the ratio r of two means over the same seeds. It is the standard error of the residuals a − r
+/// b, divided by the mean of b (Cochran, Sampling Techniques, section 6.4). `None` for fewer than two pairs.
+pub fn ratio_error(first: &[f64], second: &[f64]) -> Option<f64> {
+    let [a, b] = [Summary::of(first).mean?, Summary::of(second).mean?];
+    let residuals: Vec<f64> =
+        first.iter().zip(second).map(|(first, second)| first - a / b * second).collect();
+    Some(Summary::of(&residuals).standard_error()? / b.abs())
+}
+
 /// The t such that a fraction `level` of Student's distribution lies between −t and t.
-fn student_t(level: f64, degrees: u64) -> f64 {
+pub fn student_t(level: f64, degrees: u64) -> f64 {
     match StudentsT::new(0.0, 1.0, degrees as f64) {
         Ok(distribution) => distribution.inverse_cdf(f64::midpoint(1.0, level)),
         Err(_) => f64::NAN,

@@ -114,8 +114,20 @@ fn checked(task: &Task, checked: Option<&Judged>) -> String {
         judged.within.share * 100.0,
         judged.within.low * 100.0,
         judged.within.high * 100.0,
-        if judged.holds { "The budget holds." } else { "The budget does NOT hold: allow more time." }
+        verdict(task, judged)
     )
+}
+
+/// What the check says of the budget. It decides if the share that was asked for is outside the interval.
+fn verdict(task: &Task, judged: &Judged) -> String {
+    let (asked, few) = (task.budget.outages, judged.false_failovers_high <= task.budget.false_failovers);
+    if judged.within.low >= asked && few {
+        return "The budget holds.".to_owned();
+    }
+    match judged.within.high < asked || !few {
+        true => "The budget does NOT hold: allow more time.".to_owned(),
+        false => format!("{} outages do not decide whether the budget holds.", judged.outages),
+    }
 }
 
 #[cfg(test)]
@@ -167,6 +179,21 @@ mod tests {
         assert!(text.starts_with("No parameters meet it") && text.contains("up to 3.5 "), "{text}");
         answer.front.clear();
         assert!(none(&task, &answer).contains("none is fast enough"));
+    }
+
+    #[test]
+    fn a_check_decides_only_outside_its_interval() {
+        let task = Task::read("t", SIGNALLING).expect("a task");
+        let says = |low, high, failovers| {
+            let mut judged = judged(&task, f64::midpoint(low, high), failovers);
+            (judged.within.low, judged.within.high) = (low, high);
+            checked(&task, Some(&judged))
+        };
+        let few = task.budget.false_failovers;
+        assert!(says(0.995, 1.0, few).ends_with("The budget holds."));
+        assert!(says(0.985, 0.999, few).ends_with("100 outages do not decide whether the budget holds."));
+        assert!(says(0.9, 0.98, few).ends_with("does NOT hold: allow more time."));
+        assert!(says(0.995, 1.0, 2.0 * few).ends_with("does NOT hold: allow more time."));
     }
 
     #[test]

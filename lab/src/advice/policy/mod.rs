@@ -2,6 +2,7 @@
 //! the simulator. Then one quantity after the other is changed until another policy is faster, and two of them together
 //! for a map.
 
+mod margin;
 mod read;
 mod search;
 mod text;

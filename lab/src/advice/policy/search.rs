@@ -1,7 +1,7 @@
 //! The comparison: completion times of every policy with every receive buffer, then where another policy becomes
 //! faster.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use anabranch_proto::Policies;
@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::super::search::{Ended, Watch};
 use super::PairTask;
+use super::margin::Margin;
 use crate::statistics::Summary;
 
 /// Policies are equally fast within this part of the time.
@@ -21,8 +22,18 @@ pub const TOLERANCE: f64 = 0.02;
 const BUFFER_TOLERANCE: f64 = 0.05;
 /// How many times a quantity is doubled and halved to find where the answer changes.
 const OCTAVES: i32 = 4;
-/// Bisections of the octave in which it changes: the value is then known to 9 %.
+/// Bisections of the step in which it changes: a value that was doubled or halved is then known to 9 %, a loss to 16 %.
 const BISECTIONS: u32 = 3;
+/// Where something is random: the seeds of the advised receive buffer, and of an edge, at least.
+const LEAST_SEEDS: u64 = 30;
+/// The seeds of the advised receive buffer if those do not decide which policy is faster.
+const MORE_SEEDS: u64 = 120;
+/// The level of the intervals of edges. Dozens of changes are tried, and at 95 % one in forty would seem to be an edge.
+const EDGE_LEVEL: f64 = 0.99;
+/// The share of the time after which no more seeds are added to the advised buffer, and after which edges end: the rest
+/// is for the map.
+const DECIDING: f64 = 0.4;
+const EDGES: f64 = 0.75;
 /// Losses that are tried where a path has none, or above those that it has.
 const LOSSES: [f64; 7] = [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1];
 
@@ -55,11 +66,15 @@ pub struct PolicyAdvice {
     pub completion: f64,
     /// The policy that comes next.
     pub next: String,
-    /// By how much longer that takes, as a part of the advised time: the mean of the seeds, one by one. `None`: it was
-    /// not complete with every seed.
+    /// By how much longer that takes, as a part of the advised time: the ratio of the means, less 1. `None`: it was not
+    /// complete with every seed.
     pub margin: Option<f64>,
     /// Half the width of its 95 % interval, by Student's t; `None` with one seed, or without a margin.
     pub margin_ci95: Option<f64>,
+    /// How many seeds the two were compared with.
+    pub seeds: u64,
+    /// Whether these decide which of the two is faster, or that both take as long.
+    pub decided: bool,
 }
 
 /// A receive buffer, and the times of every policy with it.
@@ -146,16 +161,17 @@ struct Setting {
 
 /// Compares the policies for a pair of paths.
 pub fn advise_policy(task: &PairTask, watch: &Watch<'_>) -> PolicyAnswer {
-    let expected = expected_runs(task) * seeds(task) * task.transfer.policies.len() as u64;
-    let compared = Compared { watch, done: AtomicU64::new(0), expected };
+    let more = if task.has_chance() { LEAST_SEEDS + MORE_SEEDS } else { 0 };
+    let expected = (expected_runs(task) * seeds(task) + more) * task.transfer.policies.len() as u64;
+    let compared = Compared { watch, done: AtomicU64::new(0), expected, cut: AtomicBool::new(false) };
     let row = |receive_buffer: &u64| {
         let setting = Setting { task: task.clone(), receive_buffer: *receive_buffer };
-        Some(BufferRow { receive_buffer: *receive_buffer, policies: compared.times(&setting)? })
+        Some(BufferRow { receive_buffer: *receive_buffer, policies: compared.times(&setting, 1.0)? })
     };
     // The largest first: it is never the worst answer if the work is stopped.
     let mut buffers: Vec<BufferRow> = task.transfer.receive_buffers.iter().rev().filter_map(row).collect();
     buffers.reverse();
-    let advice = advice(&buffers);
+    let advice = compared.advice(task, &mut buffers);
     let mut answer = PolicyAnswer {
         model_least_secondary: advice.as_ref().and_then(|advice| model(task, advice.receive_buffer)),
         advice,
@@ -171,31 +187,36 @@ pub fn advise_policy(task: &PairTask, watch: &Watch<'_>) -> PolicyAnswer {
     }
     if watch.stop.load(Ordering::Relaxed) {
         answer.ended = Ended::Stopped;
-    } else if watch.ends(1.0) {
+    } else if compared.cut.load(Ordering::Relaxed) {
         answer.ended = Ended::TimeOver;
     }
     answer
 }
 
-/// The smallest buffer that costs little, the policy that is fastest with it, and its margin.
-fn advice(buffers: &[BufferRow]) -> Option<PolicyAdvice> {
+/// The smallest buffer that costs little.
+fn cheap(buffers: &mut [BufferRow]) -> Option<&mut BufferRow> {
     let best = |row: &BufferRow| fastest(&row.policies).and_then(|policy| policy.completion);
     let least = buffers.iter().filter_map(best).reduce(f64::min)?;
-    let near = |row: &&BufferRow| best(row).is_some_and(|time| time <= least * (1.0 + BUFFER_TOLERANCE));
-    let row = buffers.iter().find(near)?;
+    let near = |row: &&mut BufferRow| best(row).is_some_and(|time| time <= least * (1.0 + BUFFER_TOLERANCE));
+    buffers.iter_mut().find(near)
+}
+
+/// The policy that is fastest with this buffer, and its margin.
+fn advised(row: &BufferRow, chance: bool) -> Option<PolicyAdvice> {
     let policy = fastest(&row.policies)?;
     let others = row.policies.iter().filter(|other| other.policy != policy.policy);
     let next = others.min_by(|a, b| time(a).total_cmp(&time(b)))?;
-    let longer = Summary::of(
-        &policy.times.iter().zip(&next.times).map(|(own, other)| other / own - 1.0).collect::<Vec<_>>(),
-    );
+    let margin = Margin::of(&policy.times, &next.times, chance, 0.95);
+    let several = policy.times.len() > 1;
     Some(PolicyAdvice {
         policy: policy.policy.clone(),
         receive_buffer: row.receive_buffer,
         completion: policy.completion?,
         next: next.policy.clone(),
-        margin: longer.mean.filter(|mean| mean.is_finite()),
-        margin_ci95: longer.ci95.filter(|half| half.is_finite()),
+        margin: margin.map(|margin| margin.longer),
+        margin_ci95: margin.map(|margin| margin.half).filter(|_| several),
+        seeds: policy.times.len() as u64,
+        decided: margin.is_none_or(|margin| margin.decides()),
     })
 }
 
@@ -241,20 +262,27 @@ struct Compared<'a> {
     watch: &'a Watch<'a>,
     done: AtomicU64,
     expected: u64,
+    /// Whether runs were left out because the time was over.
+    cut: AtomicBool,
 }
 
 impl Compared<'_> {
-    /// The times of every policy; none if the work had to end before.
-    fn times(&self, setting: &Setting) -> Option<Vec<PolicyTime>> {
-        let policies = &setting.task.transfer.policies;
-        let seeds = seeds(&setting.task);
-        let runs: Vec<(usize, u64)> =
-            (0..policies.len()).flat_map(|policy| (0..seeds).map(move |seed| (policy, seed))).collect();
-        let one = |(policy, seed): &(usize, u64)| {
-            if self.watch.ends(1.0) {
+    /// The times of every policy; none if the work had to end before this share of the time was over.
+    fn times(&self, setting: &Setting, share: f64) -> Option<Vec<PolicyTime>> {
+        let policies = setting.task.transfer.policies.iter().map(String::as_str);
+        self.times_of(setting, &policies.collect::<Vec<_>>(), seeds(&setting.task), share)
+    }
+
+    /// The times of these policies with so many seeds.
+    fn times_of(&self, setting: &Setting, of: &[&str], seeds: u64, share: f64) -> Option<Vec<PolicyTime>> {
+        let runs: Vec<(&str, u64)> =
+            of.iter().flat_map(|policy| (0..seeds).map(move |seed| (*policy, seed))).collect();
+        let one = |(policy, seed): &(&str, u64)| {
+            if self.watch.ends(share) {
+                self.cut.store(true, Ordering::Relaxed);
                 return None;
             }
-            let time = completion(setting, &policies[*policy], seed + 1).unwrap_or(f64::INFINITY);
+            let time = completion(setting, policy, seed + 1).unwrap_or(f64::INFINITY);
             (self.watch.progress)(self.done.fetch_add(1, Ordering::Relaxed) + 1, self.expected);
             Some(time)
         };
@@ -262,21 +290,53 @@ impl Compared<'_> {
         if all.len() < runs.len() {
             return None;
         }
-        let summed = |(policy, times): (&String, &[f64])| {
+        let summed = |(policy, times): (&&str, &[f64])| {
             let summary = Summary::of(times);
             let completion = summary.mean.filter(|mean| mean.is_finite());
             let ci95 = summary.ci95.filter(|half| half.is_finite());
-            PolicyTime { policy: policy.clone(), completion, ci95, times: times.to_vec() }
+            PolicyTime { policy: (*policy).to_owned(), completion, ci95, times: times.to_vec() }
         };
-        Some(policies.iter().zip(all.chunks(seeds as usize)).map(summed).collect())
+        Some(of.iter().zip(all.chunks(seeds as usize)).map(summed).collect())
     }
 
-    /// The policy that beats the advised one here, if one does; `None` also if the work had to end.
+    /// The smallest buffer that costs little, and the policy that is fastest with it. Where something is random, this
+    /// buffer gets more seeds, and again more if these do not decide.
+    fn advice(&self, task: &PairTask, buffers: &mut [BufferRow]) -> Option<PolicyAdvice> {
+        let chance = task.has_chance();
+        let row = cheap(buffers)?;
+        let setting = Setting { task: task.clone(), receive_buffer: row.receive_buffer };
+        let policies: Vec<&str> = task.transfer.policies.iter().map(String::as_str).collect();
+        let mut advice = advised(row, chance)?;
+        for seeds in [LEAST_SEEDS, MORE_SEEDS] {
+            let enough = advice.seeds >= seeds || (advice.decided && seeds > LEAST_SEEDS);
+            if !chance || enough {
+                continue;
+            }
+            let Some(policies) = self.times_of(&setting, &policies, seeds, DECIDING) else { break };
+            let more = BufferRow { policies, ..row.clone() };
+            if let Some(better) = advised(&more, chance) {
+                (advice, *row) = (better, more);
+            }
+        }
+        Some(advice)
+    }
+
+    /// The policy that beats the advised one here, if one does; `None` also if the work had to end. Where something is
+    /// random, what a few seeds show must be confirmed by more.
     fn beaten(&self, setting: &Setting, advised: &str) -> Option<String> {
-        let times = self.times(setting)?;
-        let own = times.iter().find(|policy| policy.policy == advised).map_or(f64::INFINITY, time);
-        let best = fastest(&times)?;
-        (own > time(best) * (1.0 + TOLERANCE)).then(|| best.policy.clone())
+        let beats = |times: &[PolicyTime]| {
+            let own = times.iter().find(|policy| policy.policy == advised)?;
+            let best = fastest(times).filter(|best| time(own) > time(best) * (1.0 + TOLERANCE))?;
+            let margin = Margin::of(&best.times, &own.times, setting.task.has_chance(), EDGE_LEVEL);
+            Some((best.policy.clone(), margin.is_none_or(|margin| margin.is_slower())))
+        };
+        let (policy, sure) = beats(&self.times(setting, EDGES)?)?;
+        let seeds = seeds(&setting.task);
+        if !setting.task.has_chance() || seeds >= LEAST_SEEDS {
+            return sure.then_some(policy);
+        }
+        let more = self.times_of(setting, &[advised, &policy], LEAST_SEEDS, EDGES)?;
+        beats(&more).filter(|(_, sure)| *sure).map(|(policy, _)| policy)
     }
 
     fn edges(&self, setting: &Setting, advised: &str) -> Vec<Edge> {
@@ -331,7 +391,7 @@ impl Compared<'_> {
             let mut setting = setting.clone();
             setting.task.paths[0].rate = first[*row] as u64;
             setting.task.paths[1].rate = second[*column] as u64;
-            let times = self.times(&setting)?;
+            let times = self.times(&setting, 1.0)?;
             let own = times.iter().find(|policy| policy.policy == advised).map(time)?;
             let others = times.iter().filter(|policy| policy.policy != advised).map(time);
             let ratio = own / others.fold(f64::INFINITY, f64::min);
@@ -449,92 +509,4 @@ fn scenario(setting: &Setting, policy: &str, seed: u64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::AtomicBool;
-
-    use super::super::read::tests::PAIR;
-    use super::*;
-
-    fn asked(text: &str, runs: f64) -> PolicyAnswer {
-        let task = PairTask::read("pair.toml", text).unwrap();
-        let done = AtomicU64::new(0);
-        let spent = || done.load(Ordering::Relaxed) as f64 / runs;
-        let progress = |_, _| {
-            done.fetch_add(1, Ordering::Relaxed);
-        };
-        advise_policy(&task, &Watch { stop: &AtomicBool::new(false), spent: &spent, progress: &progress })
-    }
-
-    /// The paper's conclusion: beside a slow path retransmissions stay where they were.
-    #[test]
-    fn beside_a_slow_path_retransmissions_stay_and_the_edge_is_found() {
-        let text = PAIR
-            .replace("10 MB", "1 MB")
-            .replace("\"512 kB\", \"1 MB\", \"2 MB\", \"4 MB\"", "\"256 kB\", \"512 kB\"")
-            .replace("[transfer]", "[transfer]\npolicies = [\"same\", \"alternate\"]");
-        let answer = asked(&text, 1e9);
-        let advice = answer.advice.expect("there is one");
-        assert_eq!(advice.policy, "same");
-        assert!(
-            advice.margin.is_some_and(|margin| margin > TOLERANCE) && advice.margin_ci95.is_none(),
-            "{advice:?}"
-        );
-        assert_eq!(answer.ended, Ended::Complete);
-        assert_eq!(answer.edges.len(), 9);
-        let map = answer.map.expect("a map");
-        assert_eq!((map.first.len(), map.ratio.len(), map.ratio[0].len()), (9, 9, 9));
-        let here = map.ratio[4][4].expect("the described pair");
-        assert!(here < 1.0 - TOLERANCE, "{here}");
-        let edge = &answer.edges[4];
-        assert_eq!((edge.quantity.what, edge.quantity.path.as_deref()), ("rate", Some("slow")));
-        if let Some((at, policy)) = &edge.above {
-            assert!(*at > edge.now && policy == "alternate", "{edge:?}");
-        }
-    }
-
-    /// Delays are in seconds: half of 50 ms is no second.
-    #[test]
-    fn values_tried_below_lie_below_and_values_above_lie_above() {
-        let task =
-            PairTask::read("pair.toml", &PAIR.replace("queue = 50", "queue = 50\nloss = '1 %'")).unwrap();
-        let setting = Setting { task, receive_buffer: 1_000_000 };
-        for quantity in quantities(&setting) {
-            let now = quantity.value(&setting);
-            let [down, up] = quantity.steps(now);
-            let what = (quantity.what, &quantity.path, now);
-            assert!(!down.is_empty() && down.iter().all(|value| *value < now), "{what:?}: {down:?}");
-            assert!(!up.is_empty() && up.iter().all(|value| *value > now), "{what:?}: {up:?}");
-        }
-    }
-
-    #[test]
-    fn a_comparison_that_must_end_keeps_what_it_has() {
-        let answer = asked(&PAIR.replace("10 MB", "500 kB"), 7.0);
-        assert_eq!(answer.ended, Ended::TimeOver);
-        assert!(answer.advice.is_some() && (1..4).contains(&answer.buffers.len()));
-        let map = answer.map.expect("an empty one");
-        assert!(map.ratio.iter().flatten().all(Option::is_none));
-    }
-
-    #[test]
-    fn a_loss_that_is_tried_has_every_seed() {
-        let task = PairTask::read("pair.toml", &PAIR.replace("10 MB", "100 kB")).unwrap();
-        let watch = Watch { stop: &AtomicBool::new(false), spent: &|| 0.0, progress: &|_, _| {} };
-        let compared = Compared { watch: &watch, done: AtomicU64::new(0), expected: 0 };
-        let setting = Setting { receive_buffer: 1_000_000, task };
-        let loss = Quantity { what: "loss", unit: "1", of: Of::Loss(0), path: None };
-        let runs = |setting: &Setting| compared.times(setting).expect("times")[0].times.len();
-        assert_eq!([runs(&setting), runs(&loss.set(&setting, 0.01))], [1, 3]);
-    }
-
-    #[test]
-    fn the_model_stands_beside() {
-        let task = PairTask::read("pair.toml", PAIR).unwrap();
-        let least = model(&task, 1_000_000).expect("some secondary is fast enough");
-        assert!(
-            (least - Conditions { secondary_rate: 384e3, ..Conditions::PAPER }.least_secondary().unwrap())
-                .abs()
-                < 1.0
-        );
-    }
-}
+mod tests;

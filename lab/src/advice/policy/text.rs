@@ -30,27 +30,44 @@ pub fn explain_policy(task: &PairTask, answer: &PolicyAnswer) -> String {
 }
 
 fn advised(advice: &PolicyAdvice) -> String {
-    let buffer = bytes(advice.receive_buffer as f64);
+    format!(
+        "Advice: retransmissions by `{}`, and a receive buffer of {}: {:.2} s. {}. A larger buffer is at most 5 % faster.",
+        advice.policy,
+        bytes(advice.receive_buffer as f64),
+        advice.completion,
+        beside(advice)
+    )
+}
+
+/// The next policy, and whether the seeds decide between the two.
+fn beside(advice: &PolicyAdvice) -> String {
     let interval = advice.margin_ci95.map_or(String::new(), |half| format!(" ± {:.1}", half * 100.0));
     let next = &advice.next;
-    let beside = match advice.margin {
+    match advice.margin {
         None => format!("`{next}`, the next, did not complete every transfer"),
+        Some(margin) if !advice.decided => {
+            let seeds = match advice.seeds {
+                1 => "One seed does".to_owned(),
+                seeds => format!("{seeds} seeds do"),
+            };
+            let longer = if margin < 0.0 { "less" } else { "longer" };
+            let percent = margin.abs() * 100.0;
+            format!(
+                "{seeds} not decide whether `{next}`, the next, is slower or faster: it takes {percent:.1}{interval} % {longer}"
+            )
+        }
         Some(margin) if margin.abs() <= TOLERANCE => {
             format!("`{next}` takes as long ({:+.1}{interval} %)", margin * 100.0)
         }
         Some(margin) => format!("`{next}`, the next, takes {:.1}{interval} % longer", margin * 100.0),
-    };
-    format!(
-        "Advice: retransmissions by `{}`, and a receive buffer of {buffer}: {:.2} s. {beside}. A larger buffer is at most 5 % faster.",
-        advice.policy, advice.completion
-    )
+    }
 }
 
 fn edges(answer: &PolicyAnswer) -> String {
     let near: Vec<String> = answer.edges.iter().filter_map(edge).collect();
     match near.is_empty() {
         true if answer.edges.is_empty() => String::new(),
-        true => "No single quantity, multiplied or divided by up to 16, makes another policy faster by more than 2 %.".to_owned(),
+        true => "No change of a single quantity was found that makes another policy faster by more than 2 %. Losses were changed from 0 to 10 %, other quantities multiplied and divided by up to 16.".to_owned(),
         false => format!("Another policy is faster by more than 2 % if one of these changes alone:\n{}", near.join("\n")),
     }
 }
@@ -126,12 +143,18 @@ mod tests {
             next: "alternate".to_owned(),
             margin: None,
             margin_ci95: None,
+            seeds: 1,
+            decided: true,
         };
         assert!(
             advised(&advice).contains("1.50 s. `alternate`, the next, did not complete every transfer. ")
         );
         advice.margin = Some(0.253);
         assert!(advised(&advice).contains("takes 25.3 % longer"));
+        (advice.margin_ci95, advice.seeds, advice.decided) = (Some(0.3), 120, false);
+        let text = advised(&advice);
+        let wanted = "120 seeds do not decide whether `alternate`, the next, is slower or faster: it takes 25.3 ± 30.0 % longer";
+        assert!(text.contains(wanted), "{text}");
     }
 
     #[test]

@@ -76,7 +76,7 @@ pub struct Judged {
     pub parameters: Candidate,
     /// The sum of RTO doublings, seconds.
     pub classical: f64,
-    /// The time that the budget's share of outages took at most, seconds; `None`: it was longer than four budgets.
+    /// The time that the budget's share of outages took at most, seconds; `None`: it was longer than two budgets.
     pub new_data: Option<f64>,
     /// The longest time of any outage, seconds.
     pub longest: Option<f64>,
@@ -88,7 +88,7 @@ pub struct Judged {
     pub false_failovers: f64,
     /// The upper end of its 95 % interval.
     pub false_failovers_high: f64,
-    /// Whether the budget holds: the share of outages, and the false failovers.
+    /// Whether the budget holds by what was found: the share of outages, and the false failovers.
     pub holds: bool,
 }
 

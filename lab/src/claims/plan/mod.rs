@@ -17,7 +17,7 @@ use super::threshold::{Found as FoundThreshold, Threshold};
 use super::{Measure, MeasureSource, Paper, Runs, Unit};
 use crate::grid::{Variation, run_all};
 use crate::models;
-use crate::statistics::Summary;
+use crate::statistics::{self, Summary};
 use anabranch_sim::RunError;
 use anabranch_sim::scenario::{Document, Scenario, ScenarioError};
 
@@ -542,9 +542,10 @@ fn threshold_seen(
 /// group.
 fn threshold_note(found: &FoundThreshold, first: Option<f64>) -> Option<String> {
     let [low, high] = found.interval?;
-    let mut note = format!("90 % of the resamplings: {low:.4} to {high:.4}");
+    let end = if high.is_finite() { format!("to {high:.4}") } else { "or more".to_owned() };
+    let mut note = format!("90 % of the resamplings: {low:.4} {end}");
     if found.share < 1.0 {
-        note += &format!(", of which {:.1} % have one", 100.0 * found.share);
+        note += &format!("; {:.1} % have one", 100.0 * found.share);
     }
     if found.at.is_some() && found.at == first {
         note += "; the mean of the first group is larger already, so the threshold is here or lower";
@@ -561,13 +562,10 @@ fn combinations(vary: &[Variation]) -> Vec<Vec<String>> {
     })
 }
 
-/// The standard error of the ratio r of two means over the same seeds. It is the standard error of the residuals a − r
-/// b, divided by the mean of b (Cochran, Sampling Techniques, section 6.4).
+/// The standard error of the ratio of two means over the same seeds; `None` if a seed has no value.
 pub(super) fn ratio_error(a: &[Option<f64>], b: &[Option<f64>]) -> Option<f64> {
-    let (first, second) = (mean(a)?, mean(b)?);
-    let residuals: Vec<f64> =
-        a.iter().zip(b).filter_map(|(a, b)| Some((*a)? - first / second * (*b)?)).collect();
-    Some(Summary::of(&residuals).standard_error()? / second.abs())
+    let known = |values: &[Option<f64>]| values.iter().copied().collect::<Option<Vec<f64>>>();
+    statistics::ratio_error(&known(a)?, &known(b)?)
 }
 
 /// Counts finished runs and reports progress.
