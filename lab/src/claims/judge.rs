@@ -48,7 +48,7 @@ pub struct Outcome {
     pub expected: bool,
     /// The reason, if it was not.
     pub reason: Option<String>,
-    /// The interval that contains the threshold in 90 % of the resamplings.
+    /// The interval that contains the threshold in 90 % of the resamplings; its upper end may be infinite.
     pub interval: Option<[f64; 2]>,
     /// The curve on which the threshold was searched for.
     pub curve: Option<Curve>,

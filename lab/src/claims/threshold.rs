@@ -43,7 +43,7 @@ pub(super) struct Found {
     /// The threshold, if there is one.
     pub(super) at: Option<f64>,
     /// The interval that contains the threshold in 90 % of the resamplings, and the fraction of resamplings that have a
-    /// threshold.
+    /// threshold. One without a threshold counts as infinitely large, and so may the upper end be.
     pub(super) interval: Option<[f64; 2]>,
     pub(super) share: f64,
 }
@@ -73,10 +73,16 @@ impl Threshold {
             let points: Vec<Vec<Run>> = points.iter().map(|point| draws.resample(point)).collect();
             self.estimate(&points, &draws.resample(other))
         };
-        let mut found: Vec<f64> = (0..REPLICATES).filter_map(replicate).collect();
-        found.sort_unstable_by(f64::total_cmp);
-        let interval = quantile(&found, 0.05).zip(quantile(&found, 0.95)).map(|(low, high)| [low, high]);
-        Found { at, interval, share: found.len() as f64 / REPLICATES as f64 }
+        let mut all: Vec<f64> =
+            (0..REPLICATES).map(replicate).map(|found| found.unwrap_or(f64::INFINITY)).collect();
+        all.sort_unstable_by(f64::total_cmp);
+        let interval = Some([0.05, 0.95].map(|share| quantile_or_more(&all, share)));
+        let found = all.iter().filter(|at| at.is_finite()).count();
+        Found {
+            at,
+            interval: interval.filter(|[low, _]| low.is_finite()),
+            share: found as f64 / REPLICATES as f64,
+        }
     }
 
     fn estimate(&self, points: &[Vec<Run>], other: &[f64]) -> Option<f64> {
@@ -169,6 +175,11 @@ fn crossing(line: &[(f64, f64)], level: f64) -> Option<f64> {
     Some(x0 + (x1 - x0) * (level - y0) / (y1 - y0))
 }
 
+/// The quantile of sorted values; infinite if a neighbouring value is.
+fn quantile_or_more(sorted: &[f64], share: f64) -> f64 {
+    quantile(sorted, share).filter(|at| at.is_finite()).unwrap_or(f64::INFINITY)
+}
+
 /// Random draws that are the same on every machine.
 #[derive(Default)]
 struct Draws {
@@ -221,6 +232,17 @@ mod tests {
         assert_eq!(threshold(None).find(&points, &[1000.0]).at, None);
         assert_eq!(threshold(None).find(&points, &[-50.0]).at, Some(0.0), "from the first group on");
         assert_eq!(threshold(None).find(&points, &[]).at, None);
+    }
+
+    /// The curve reaches the level only if the one large value of its last group is drawn often enough.
+    #[test]
+    fn a_resampling_without_a_threshold_counts_as_more() {
+        let points = vec![vec![(0.0, 0.0); 4], vec![(1.0, 0.0), (1.0, 0.0), (1.0, 0.0), (1.0, 4.0)]];
+        let found = threshold(None).find(&points, &[0.5]);
+        assert!(found.share > 0.5 && found.share < 0.9, "{found:?}");
+        let [low, high] = found.interval.expect("an interval");
+        assert!(low < 1.0 && high.is_infinite(), "{found:?}");
+        assert_eq!(serde_json::json!(found.interval)[1], serde_json::Value::Null, "an open end in JSON");
     }
 
     #[test]
