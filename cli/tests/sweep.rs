@@ -9,10 +9,10 @@ use std::process::{Output, Stdio};
 use serde_json::Value;
 use support::{anabranch, command, documents, stderr};
 
-/// A sweep of 3 × 2 cells and 15 seeds, of transfers that take milliseconds each.
+/// A sweep of 3 × 2 cells and 40 seeds, of transfers that take milliseconds each.
 const SWEEP: &str = r#"
 scenario = "scenario.toml"
-seeds = 15
+seeds = 40
 until = { time = "3 %" }
 compare = "era"
 [vary]
@@ -122,8 +122,8 @@ fn tables_say_what_was_run_on_any_number_of_threads() {
     assert_eq!(cells.len(), 6);
     assert_eq!(cells[5]["varied"], serde_json::json!({ "link.wifi.loss": "5 %", "era": "rfc9260" }));
     // Without losses all seeds give nearly the same: the interval is narrow with the fewest seeds that are judged.
-    assert_eq!(cells[0]["measures"]["time"]["n"], 10);
-    assert_eq!(cells[5]["measures"]["time"]["n"], 15);
+    assert_eq!(cells[0]["measures"]["time"]["n"], 30);
+    assert_eq!(cells[5]["measures"]["time"]["n"], 40);
     assert_eq!(cells[0]["measures"]["lost"]["mean"], 0.0);
     for key in ["mean", "sd", "ci90", "ci95"] {
         assert!(cells[5]["measures"]["lost"][key].as_f64() > Some(0.0), "{key}");
@@ -305,9 +305,9 @@ fn more_seeds_later_run_only_what_is_missing() {
     let place = place();
     let file = place.path().join("sweep.toml");
     let plain = SWEEP.replace("until = { time = \"3 %\" }", "");
-    std::fs::write(&file, plain.replace("seeds = 15", "seeds = 3")).expect("the sweep is written");
+    std::fs::write(&file, plain.replace("seeds = 40", "seeds = 3")).expect("the sweep is written");
     assert_eq!(sweep(place.path(), "out", "2").status.code(), Some(0));
-    std::fs::write(&file, plain.replace("seeds = 15", "seeds = 4")).expect("the sweep is written");
+    std::fs::write(&file, plain.replace("seeds = 40", "seeds = 4")).expect("the sweep is written");
     assert_eq!(sweep(place.path(), "out", "2").status.code(), Some(0));
     let journal = std::fs::read_to_string(place.path().join("out/runs.journal")).expect("the journal");
     assert_eq!(journal.lines().filter(|line| line.starts_with("run ")).count(), 6 * 4);
@@ -318,7 +318,7 @@ fn more_seeds_later_run_only_what_is_missing() {
 fn a_signal_ends_it_with_its_status_and_keeps_what_was_finished() {
     use rustix::process::Signal;
     let place = place();
-    let endless = SWEEP.replace("until = { time = \"3 %\" }", "").replace("seeds = 15", "seeds = 100000");
+    let endless = SWEEP.replace("until = { time = \"3 %\" }", "").replace("seeds = 40", "seeds = 100000");
     std::fs::write(place.path().join("sweep.toml"), endless).expect("the sweep is written");
     for (out, signal, status) in [("interrupted", Signal::INT, 130), ("ended", Signal::TERM, 143)] {
         let arguments = arguments(place.path(), out, "2");
@@ -422,7 +422,7 @@ fn what_happens_in_an_outage_is_measured() {
     assert_eq!((mean("probes"), mean("large")), (Some(0.0), Some(0.0)), "{cells}");
 }
 
-/// Ten seeds of which few have a value do not decide that a cell has enough of them.
+/// Thirty seeds of which few have a value do not decide that a cell has enough of them.
 #[test]
 fn a_precision_needs_values() {
     let place = place();
@@ -434,8 +434,8 @@ fn a_precision_needs_values() {
     let summary = std::fs::read_to_string(place.path().join("out/summary.json")).expect("summary.json");
     let cells: Value = serde_json::from_str(&summary).expect("JSON");
     let runs = std::fs::read_to_string(place.path().join("out/runs.csv")).expect("runs.csv");
-    assert_eq!(cells[0]["measures"]["time"]["n"], 10, "{runs}");
-    assert!(runs.lines().count() > 11, "{runs}");
+    assert_eq!(cells[0]["measures"]["time"]["n"], 30, "{runs}");
+    assert!(runs.lines().count() > 31, "{runs}");
 }
 
 /// The sweep with the most seeds is that of all parts, whichever is named first; other differences are refused.

@@ -178,8 +178,9 @@ pub enum SweepError {
     Run(String),
 }
 
-/// The number of seeds that a cell has before `until` is checked.
-const LEAST_SEEDS: u64 = 10;
+/// The number of seeds that a cell has before `until` is checked. Of fewer the intervals are too narrow where values are
+/// skewed, as those of transfers with few losses are (docs/sweeps.md).
+const LEAST_SEEDS: u64 = 30;
 /// The largest number of runs of a sweep; each is kept in memory.
 const MOST_RUNS: u64 = 10_000_000;
 

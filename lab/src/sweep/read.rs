@@ -14,7 +14,7 @@ use anabranch_sim::scenario::{Document, Scenario, read_text};
 use rayon::prelude::*;
 use serde_json::Value;
 
-use super::{Axis, LEAST_SEEDS, MOST_RUNS, Measured, Sweep, SweepError};
+use super::{Axis, MOST_RUNS, Measured, Sweep, SweepError};
 use crate::claims::fill;
 use crate::entry::{entry, missing, shape};
 use crate::grid::{common_key, repeated};
@@ -66,7 +66,7 @@ const KEYS: &[Key<Draft>] = &[
         name: "until",
         takes: "table",
         default: Default::Text("all seeds"),
-        doc: "The precision at which a cell has enough seeds. With `{ time = \"2 %\" }`, half the width of the 95 % interval of the mean must be at most 2 % of the mean. At least 10 seeds with a value; judged in their order.",
+        doc: "The precision at which a cell has enough seeds. With `{ time = \"2 %\" }`, half the width of the 95 % interval of the mean must be at most 2 % of the mean. Judged in the order of the seeds, from 30 seeds with a value on; a cell whose values are all equal has all seeds.",
         read: |draft, at| until(at, &draft.measures).map(|until| draft.until = until),
     },
     Key {
@@ -114,10 +114,6 @@ fn draft(document: &Document) -> std::result::Result<Draft, SweepError> {
     let root = At::root(document);
     let mut draft = Draft::default();
     fill(&mut draft, &root, KEYS)?;
-    if !draft.until.is_empty() && draft.seeds < LEAST_SEEDS {
-        let error = root.error_below("seeds", format!("`until` is judged from {LEAST_SEEDS} seeds on"));
-        return Err(error.hint("give more seeds, or leave out `until`").into());
-    }
     if let Some(name) =
         draft.measures.iter().map(|measure| &measure.name).find(|name| is_varied(&draft, name))
     {
