@@ -99,7 +99,9 @@ impl Conditions {
     pub fn most_primary(&self) -> Option<f64> {
         let (a, b) = (self.primary_rtt, self.fixed() - self.secondary_rate * self.slack());
         let c = 2.0 * self.receive_buffer * BITS * self.secondary_rate;
-        let root = ((b * b + 4.0 * a * c).sqrt() - b) / (2.0 * a);
+        let distance = (b * b + 4.0 * a * c).sqrt();
+        // Of two nearly equal numbers the difference would lose its digits.
+        let root = if b > 0.0 { 2.0 * c / (distance + b) } else { (distance - b) / (2.0 * a) };
         (a > 0.0 && root.is_finite()).then_some(root)
     }
 
@@ -133,6 +135,15 @@ mod tests {
             let conditions = Conditions { secondary_rate, ..Conditions::PAPER };
             assert!(close(conditions.most_primary(), most_primary), "{:?}", conditions.most_primary());
         }
+    }
+
+    /// With b² far above 4ac the root is c/b: 2A·B2 / (Q1 + 2·MTU).
+    #[test]
+    fn a_small_root_keeps_its_digits() {
+        let (queue, mtu) = (150e6, 1_500.0);
+        let conditions = Conditions { primary_rtt: 1e-9, queue, receive_buffer: 1.0, ..Conditions::PAPER };
+        let expected = 2.0 * conditions.secondary_rate / (queue + 2.0 * mtu);
+        assert!(close(conditions.most_primary(), expected), "{:?}", conditions.most_primary());
     }
 
     #[test]
