@@ -16,7 +16,7 @@ use anabranch_sim::RunOptions;
 use anabranch_sim::scenario::Scenario;
 
 use super::journal::{FinishedRun, Journal};
-use super::{Cell, LEAST_SEEDS, Sweep, SweepError, tables};
+use super::{Cell, LEAST_EQUAL, LEAST_SEEDS, Sweep, SweepError, tables};
 use crate::entry::entry;
 use crate::statistics::{Moments, is_spread};
 
@@ -147,11 +147,13 @@ impl Runs {
     fn suffices(&self, sweep: &Sweep) -> bool {
         let narrow = |(measure, share): &(usize, f64)| {
             let moments = &self.moments[*measure];
-            // Of few values the interval can be narrow by chance, or because two are equal. Many that are all equal say
-            // nothing of a rare event that none of them met.
+            // Of few values the interval can be narrow by chance, or because two are equal.
             let many = moments.count() >= LEAST_SEEDS;
             let width = moments.half_width(0.95).zip(moments.mean());
-            let narrow = |(half, mean): (f64, f64)| is_spread(mean, half) && half <= share * mean.abs();
+            let narrow = |(half, mean): (f64, f64)| match is_spread(mean, half) {
+                true => half <= share * mean.abs(),
+                false => mean != 0.0 && moments.count() >= LEAST_EQUAL,
+            };
             many && width.is_some_and(narrow)
         };
         let judged = !sweep.until.is_empty() && self.gapless >= LEAST_SEEDS;
@@ -451,22 +453,22 @@ mod tests {
         assert_eq!(journal(), before);
     }
 
-    /// Of rare events the first thirty seeds may have none: 0 with an interval of 0 is no precision.
+    /// Of rare events the first thirty seeds may have none: an interval of 0 is no precision.
     #[test]
     fn equal_values_do_not_suffice() {
         let mut sweep = super::super::tests::sweep("");
-        sweep.seeds = 100;
+        sweep.seeds = 400;
         sweep.until = vec![(0, 0.05)];
         let enough = |value: &dyn Fn(u64) -> f64| {
             let mut judge = Judge::new(&sweep);
-            for n in 0..100 {
+            for n in 0..400 {
                 let run = FinishedRun { cell: 0, n, values: [value(n)].into(), failed: None };
                 judge.finish(&sweep, run).expect("a run of the sweep");
             }
             judge.enough(0)
         };
-        assert_eq!(enough(&|_| 0.0), Some(100));
-        assert_eq!(enough(&|_| 1.7), Some(100));
+        assert_eq!(enough(&|_| 0.0), Some(400));
+        assert_eq!(enough(&|_| 1.7), Some(LEAST_EQUAL));
         assert_eq!(enough(&|n| 1.0 + 0.001 * n as f64), Some(LEAST_SEEDS));
     }
 

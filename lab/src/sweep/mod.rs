@@ -181,6 +181,9 @@ pub enum SweepError {
 /// The number of seeds that a cell has before `until` is checked. Of fewer the intervals are too narrow where values are
 /// skewed, as those of transfers with few losses are (docs/sweeps.md).
 const LEAST_SEEDS: u64 = 30;
+/// The number of equal values that suffice, whatever the precision: what none of them met has a probability of 1 % at most
+/// (at a level of 95 %, three in so many). Zeros never do, because they have no relative precision.
+const LEAST_EQUAL: u64 = 300;
 /// The largest number of runs of a sweep; each is kept in memory.
 const MOST_RUNS: u64 = 10_000_000;
 

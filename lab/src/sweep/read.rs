@@ -66,7 +66,7 @@ const KEYS: &[Key<Draft>] = &[
         name: "until",
         takes: "table",
         default: Default::Text("all seeds"),
-        doc: "The precision at which a cell has enough seeds. With `{ time = \"2 %\" }`, half the width of the 95 % interval of the mean must be at most 2 % of the mean. Judged in the order of the seeds, from 30 seeds with a value on; a cell whose values are all equal has all seeds.",
+        doc: "The precision at which a cell has enough seeds. With `{ time = \"2 %\" }`, half the width of the 95 % interval of the mean must be at most 2 % of the mean. Judged in the order of the seeds, from 30 seeds with a value on; from 300 on if all values are equal; never if all are 0.",
         read: |draft, at| until(at, &draft.measures).map(|until| draft.until = until),
     },
     Key {
