@@ -273,6 +273,14 @@ mod tests {
         assert!(include_str!("style.css").lines().any(|rule| rule.starts_with("table + table { margin-top")));
     }
 
+    /// A phone is 360 pixels wide: padding must not add to a width of 100 %, and long code must be broken.
+    #[test]
+    fn pages_fit_a_phone() {
+        let style = include_str!("style.css");
+        assert!(style.contains("* { box-sizing: border-box; }"));
+        assert!(style.lines().any(|rule| rule.starts_with("code, pre {") && rule.contains("overflow-wrap: anywhere")));
+    }
+
     #[test]
     fn links_lead_to_pages_and_a_link_to_nothing_is_told() {
         let root = std::env::temp_dir().join(format!("anabranch-site-{}", std::process::id()));
