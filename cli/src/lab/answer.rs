@@ -210,8 +210,17 @@ impl Problem {
                 (StatusCode::UNPROCESSABLE_ENTITY, printed.errors)
             }
             Some(status) if status != NOT_LOADED => (StatusCode::INTERNAL_SERVER_ERROR, printed.errors),
+            _ if printed.wrote_too_much => {
+                let most = process::FILE >> 20;
+                let why = format!(
+                    "it was ended: a file became larger than {most} MiB, such as the capture with every packet; shorten the run, \
+                     or give the scenario to `anabranch run`"
+                );
+                (StatusCode::INSUFFICIENT_STORAGE, format!("{}{why}\n", printed.errors))
+            }
             _ => {
-                let why = "it was ended: it used more memory or disk than it may; --memory of `anabranch lab` allows more";
+                let why =
+                    "it was ended: it used more memory than it may; --memory of `anabranch lab` allows more";
                 (StatusCode::INSUFFICIENT_STORAGE, format!("{}{why}\n", printed.errors))
             }
         };
@@ -255,7 +264,18 @@ impl IntoResponse for Problem {
 
 #[cfg(test)]
 mod tests {
-    use super::place;
+    use super::{Printed, Problem, place};
+
+    /// A file that became too large needs other advice than a lack of memory.
+    #[test]
+    fn the_limit_that_ended_a_process_is_told() {
+        let told = |wrote_too_much: bool| {
+            let (output, errors) = (String::new(), String::new());
+            Problem::of(Printed { status: None, wrote_too_much, output, errors }).text
+        };
+        assert!(told(true).contains("larger than 512 MiB") && !told(true).contains("--memory"));
+        assert!(told(false).contains("--memory") && !told(false).contains("disk"));
+    }
 
     #[test]
     fn the_line_of_an_error_is_found() {

@@ -32,7 +32,7 @@
       this.at("stop").addEventListener("click", () => this.running && this.running.abort());
       this.at("back").addEventListener("click", () => this.step(this.packet - 1));
       this.at("next").addEventListener("click", () => this.step(this.packet + 1));
-      this.at("number").addEventListener("change", () => this.step(Number(this.at("number").value)));
+      this.at("number").addEventListener("change", () => this.go(Number(this.at("number").value)));
       this.at("why").addEventListener("click", () => this.why());
       this.at("report").addEventListener("load", () => link());
       this.at("text").addEventListener("keydown", (event) => {
@@ -48,6 +48,13 @@
       this.at("text").value = this.scenarios[i].text;
       this.at("state").replaceChildren(...withCode(this.scenarios[i].title));
       this.refuse("");
+      this.forget();
+    }
+
+    // Hides what came of an earlier run: it is not of the scenario that is shown now.
+    forget() {
+      this.ran = null;
+      this.at("results").hidden = true;
     }
 
     refuse(text) {
@@ -92,6 +99,7 @@
     run() {
       return this.busy("Running …", async (signal) => {
         const text = this.at("text").value;
+        this.forget();
         this.show(await ask("runs", { text, name: this.name }, signal), text);
         await this.step(1);
         state.ran = String(Number(state.ran || 0) + 1);
@@ -106,6 +114,18 @@
       this.at("table").textContent = table + (warnings ? "\n" + warnings : "");
       this.at("packet").textContent = text === null ? "A publication's runs are many; open a scenario to see packets." : "";
       this.at("report").src = `runs/${id}/report`;
+    }
+
+    // Shows the packet that the reader asks for, or says why there is none.
+    async go(to) {
+      if (!Number.isSafeInteger(to) || to < 1) {
+        this.refuse("A packet's number is a whole number from 1 on.");
+      } else {
+        this.refuse("");
+        await this.step(to);
+        if (this.packet !== to && this.at("errors").hidden) this.refuse(`The capture has no packet ${to}.`);
+      }
+      if (this.packet !== to) this.at("number").value = String(this.packet);
     }
 
     // Shows a packet of the capture by its number; the charts follow.
@@ -146,6 +166,7 @@
 
     claims(paper, claim) {
       return this.busy(`Reproducing ${claim} of ${paper} …`, async (signal) => {
+        this.forget();
         this.show(await ask("reproduce", { paper, claim }, signal), null);
         state.reproduced = "1";
       });

@@ -3,14 +3,14 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use anabranch_proto::written;
 use tokio::process::{Child, Command};
 
 /// The largest size of each file that a process writes; a capture can be long.
-const FILE: u64 = 512 << 20;
+pub(super) const FILE: u64 = 512 << 20;
 /// The largest number of bytes shown of a process's output.
 const SHOWN: u64 = 256 << 10;
 
@@ -28,6 +28,8 @@ pub(super) struct Limits {
 pub(super) struct Printed {
     /// Its exit status; `None` if a signal ended it.
     pub(super) status: Option<i32>,
+    /// Whether it was ended because a file became larger than [`FILE`].
+    pub(super) wrote_too_much: bool,
     pub(super) output: String,
     pub(super) errors: String,
 }
@@ -61,7 +63,24 @@ pub(super) async fn run(directory: &Path, arguments: &[&str], limits: Limits) ->
         child.kill().await?;
         return Err(Ended::TooLong(limits.time));
     };
-    Ok(Printed { status: ended?.code(), output: beginning(&output)?, errors: beginning(&errors)? })
+    let ended = ended?;
+    Ok(Printed {
+        status: ended.code(),
+        wrote_too_much: wrote_too_much(ended),
+        output: beginning(&output)?,
+        errors: beginning(&errors)?,
+    })
+}
+
+#[cfg(target_os = "linux")]
+fn wrote_too_much(ended: ExitStatus) -> bool {
+    use std::os::unix::process::ExitStatusExt;
+    ended.signal() == Some(rustix::process::Signal::XFSZ.as_raw())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn wrote_too_much(_: ExitStatus) -> bool {
+    false
 }
 
 /// Sets limits after which the kernel ends the process.
