@@ -27,8 +27,8 @@ pub(super) fn charts(recorder: &Recorder, result: &RunResult) -> Vec<Chart> {
     groups(recorder, result, usize::MAX).into_iter().flat_map(|(_, charts)| charts).collect()
 }
 
-/// All charts in groups with names: those of at most so many flows each, and those of links and channels. If there are
-/// no more flows, all are in one group.
+/// All charts that show something, in groups with names: those of at most so many flows each, and those of links and
+/// channels. If there are no more flows, all are in one group.
 pub(super) fn groups(recorder: &Recorder, result: &RunResult, flows: usize) -> Vec<(String, Vec<Chart>)> {
     let used: Vec<&FlowRecord> = recorder.flows.iter().filter(|flow| !flow.paths.is_empty()).collect();
     let group = |flows: &[&FlowRecord]| {
@@ -43,7 +43,24 @@ pub(super) fn groups(recorder: &Recorder, result: &RunResult, flows: usize) -> V
         [(_, charts)] => charts.extend(network),
         _ => groups.push(("queues and channels".to_owned(), network)),
     }
+    for (_, charts) in &mut groups {
+        charts.retain(|chart| chart.series.iter().any(|series| !series.columns.is_empty()));
+    }
+    groups.retain(|(_, charts)| !charts.is_empty());
+    let charts = groups.iter_mut().flat_map(|(_, charts)| charts);
+    charts.flat_map(|chart| &mut chart.series).for_each(|series| hold(series, result.ended));
     groups
+}
+
+/// The last value of a line holds until the end of the run: a line with one point would not be seen.
+fn hold(series: &mut Series, ended: f64) {
+    let Columns { x, y } = &mut series.columns;
+    let last = x.last().copied().zip(y.last().copied());
+    let last = last.filter(|(at, _)| matches!(series.shape, Shape::Steps(_)) && *at < ended);
+    if let Some((_, value)) = last {
+        x.push(ended);
+        y.push(value);
+    }
 }
 
 fn of_flow(flow: &FlowRecord, result: &RunResult) -> [Chart; 5] {

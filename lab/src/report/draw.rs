@@ -75,7 +75,7 @@ fn mesh(plane: &mut Plane<'_, '_>, chart: &Chart) -> Drawn {
 fn draw_series(plane: &mut Plane<'_, '_>, series: &Series, ended: f64) -> Drawn {
     let color = rgb(series.color);
     match series.shape {
-        Shape::Steps(dash) => line(plane, steps(series, ended), dash, color)?,
+        Shape::Steps(dash) => line(plane, steps(series), dash, color)?,
         Shape::Symbols(symbol, size) => {
             let points = series.columns.points();
             let size = i32::try_from(size).unwrap_or(8) / 2 + 1;
@@ -124,13 +124,12 @@ fn corners(symbol: &str, size: i32) -> Vec<(i32, i32)> {
 }
 
 /// The corners of a line whose values hold until the next.
-fn steps(series: &Series, ended: f64) -> Vec<(f64, f64)> {
+fn steps(series: &Series) -> Vec<(f64, f64)> {
     let mut corners: Vec<(f64, f64)> = Vec::new();
     for (x, y) in series.columns.points() {
         corners.extend(corners.last().map(|(_, before)| (x, *before)));
         corners.push((x, y));
     }
-    corners.extend(corners.last().map(|(x, y)| (ended.max(*x), *y)));
     corners
 }
 
@@ -245,13 +244,52 @@ fn legend(area: &DrawingArea<SVGBackend<'_>, Shift>, chart: &Chart) -> Drawn {
     Ok(())
 }
 
-/// A number with at most four significant digits, as labels of axes have them.
+/// A number with at most four significant digits, as labels of axes have them; with an SI prefix if it is from 10,000 on
+/// or below 0.001.
 pub(super) fn short(value: f64) -> String {
-    format!("{value:.3e}").parse::<f64>().unwrap_or(value).to_string()
+    let digits = |value: f64| format!("{value:.3e}").parse::<f64>().unwrap_or(value);
+    let value = digits(value);
+    let size = value.abs();
+    if value == 0.0 || (1e-3..1e4).contains(&size) {
+        return value.to_string();
+    }
+    let prefixes = [
+        (1e18, "E"),
+        (1e15, "P"),
+        (1e12, "T"),
+        (1e9, "G"),
+        (1e6, "M"),
+        (1e3, "k"),
+        (1e-3, "m"),
+        (1e-6, "µ"),
+        (1e-9, "n"),
+        (1e-12, "p"),
+        (1e-15, "f"),
+    ];
+    match prefixes.into_iter().find(|(unit, _)| size >= *unit).filter(|_| size < 1e21) {
+        Some((unit, prefix)) => format!("{}{prefix}", digits(value / unit)),
+        None => format!("{value:e}"),
+    }
 }
 
 /// The color that `#rrggbb` names.
 pub(super) fn rgb(text: &str) -> RGBColor {
     let part = |at: usize| text.get(at..at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
     RGBColor(part(1).unwrap_or(0), part(3).unwrap_or(0), part(5).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short;
+
+    #[test]
+    fn long_numbers_have_a_prefix() {
+        let shown =
+            [0.0, 0.47, 9999.0, 10_000.0, -123_456.0, 1e10, 0.001, 2.5e-8, 1e-20, 1e30, f64::INFINITY]
+                .map(short);
+        assert_eq!(
+            shown,
+            ["0", "0.47", "9999", "10k", "-123.5k", "10G", "0.001", "25n", "1e-20", "1e30", "inf"]
+        );
+    }
 }

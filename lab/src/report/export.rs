@@ -190,8 +190,11 @@ fn pgfplots(chart: &Chart, name: &str, ended: f64) -> String {
         tex(&chart.title),
         chart.unit
     );
-    if !chart.lanes.is_empty() {
-        let _ = writeln!(options, "  ymin=0.5, ymax={}.5,", chart.lanes.len());
+    match chart.lanes.len() {
+        0 => options += "  ymin=0,\n",
+        lanes => {
+            let _ = writeln!(options, "  ymin=0.5, ymax={lanes}.5,");
+        }
     }
     options += &pgf::ticks("y", &chart.lanes);
     let mut drawn = String::new();
@@ -216,23 +219,11 @@ fn pgf_style(series: &Series) -> (String, &'static str) {
     match series.shape {
         Shape::Steps(dash) => (format!("const plot, no marks, {}", pgf::dash(dash)), "x=time, y=value"),
         Shape::Symbols(symbol, size) => {
-            let mark = match symbol {
-                "x" => "x",
-                "diamond" => "diamond*",
-                "square" => "square*",
-                "triangle-up" | "triangle-down" => "triangle*",
-                "pentagon" => "pentagon*",
-                _ => "*",
-            };
             let mut options: Vec<String> =
                 series.inside.iter().map(|color| format!("fill={}", pgf::color(color))).collect();
             options.extend((symbol == "triangle-down").then(|| "rotate=180".to_owned()));
-            let options = options.join(", ");
-            let size = f64::from(size) / 4.0;
-            (
-                format!("only marks, mark={mark}, mark size={size}pt, mark options={{{options}}}"),
-                "x=time, y=value",
-            )
+            let mark = pgf::mark(symbol, f64::from(size), &options.join(", "));
+            (format!("only marks, {mark}"), "x=time, y=value")
         }
         Shape::Bars(width) => {
             let length = "quiver={u=\\thisrow{to}-\\thisrow{from}, v=0}";

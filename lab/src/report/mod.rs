@@ -20,6 +20,8 @@ mod page;
 mod panels;
 mod paper;
 mod pgf;
+mod plot;
+mod plot_data;
 mod plotly;
 mod plots;
 mod points;

@@ -87,11 +87,23 @@ impl PaperFigure {
                 (panel.options(), drawn)
             })
             .collect();
-        pgf::stacked(self.series().map(|(.., series)| series.color.as_str()), &axes)
+        let above = self.panels.iter().map(|panel| panel.shown().2).fold(0.0, f64::max);
+        pgf::stacked(self.series().map(|(.., series)| series.color.as_str()), &axes, above)
     }
 }
 
 impl Panel {
+    /// The marks within its range: their places, their names, and the centimetres that the names need above the axis,
+    /// where they stand on end.
+    fn shown(&self) -> (Vec<String>, Vec<String>, f64) {
+        let (low, high) = self.ranges[0];
+        let shown: Vec<_> = self.marks.iter().filter(|(_, at)| (low..=high).contains(at)).collect();
+        let names = names(&shown, (high - low) / 60.0);
+        let longest = names.iter().map(|name| name.chars().count()).max();
+        let places = shown.iter().map(|(_, at)| at.to_string()).collect();
+        (places, names, longest.map_or(0.0, |letters| 0.15 * (letters + 2) as f64))
+    }
+
     /// The options of its axis.
     fn options(&self) -> String {
         let [x, y] = self.ranges;
@@ -105,20 +117,37 @@ impl Panel {
             y.0,
             y.1
         );
-        let shown: Vec<_> = self.marks.iter().filter(|(_, at)| (x.0..=x.1).contains(at)).collect();
-        if !shown.is_empty() {
-            let places: Vec<String> = shown.iter().map(|(_, at)| at.to_string()).collect();
-            let names: Vec<String> = shown.iter().map(|(name, _)| format!("{{{}}}", tex(name))).collect();
+        let (places, names, above) = self.shown();
+        if !names.is_empty() {
+            let names: Vec<String> = names.iter().map(|name| format!("{{{}}}", tex(name))).collect();
             let _ = writeln!(
                 options,
-                "  extra x ticks={{{}}}, extra x tick labels={{{}}},\n  \
-                 extra x tick style={{grid=major, tick label style={{rotate=90, anchor=west, yshift=1ex}}, ticklabel pos=top}},",
+                "  title style={{yshift={above:.2}cm}}, extra x ticks={{{}}}, extra x tick labels={{{}}},\n  \
+                 extra x tick style={{grid=major, tick label style={{rotate=90, anchor=west}}, ticklabel pos=top}},",
                 places.join(","),
                 names.join(",")
             );
         }
         options
     }
+}
+
+/// The names at these marks. The first of marks that are nearer to it than `near` has the names of all of them: side by
+/// side they would have no room.
+fn names(marks: &[&(String, f64)], near: f64) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    let mut first = 0;
+    for (i, (name, at)) in marks.iter().enumerate() {
+        if i > 0 && (at - marks[first].1).abs() < near {
+            let before = &mut names[first];
+            *before = format!("{before}, {name}");
+            names.push(String::new());
+        } else {
+            first = i;
+            names.push(name.clone());
+        }
+    }
+    names
 }
 
 /// The commands that draw a series from the file `name`; nothing for a series without points.
@@ -156,7 +185,9 @@ mod tests {
             axes: ["seconds".to_owned(), "chunk, 50 %".to_owned()],
             ranges: [(0.0, 2.0), (0.0, 10.0)],
             series,
-            marks: vec![("B".to_owned(), 1.0), ("C".to_owned(), 3.0)],
+            marks: [("B", 1.0), ("C", 1.01), ("D", 1.5), ("E", 3.0)]
+                .map(|(name, at)| (name.to_owned(), at))
+                .to_vec(),
         };
         let panels = vec![
             panel("whole", vec![series("a, b", vec![(0.5, 4.0, None)])]),
@@ -171,6 +202,10 @@ mod tests {
         let text = String::from_utf8(text).expect("text");
         assert_eq!(text.matches("\\nextgroupplot[").count(), 2);
         assert!(text.contains("{1:1}") && text.contains("{2:2}") && !text.contains("{3:3}"), "{text}");
-        assert!(text.contains("extra x ticks={1}") && text.contains("50 \\%"), "{text}");
+        assert!(
+            text.contains("extra x ticks={1,1.01,1.5}, extra x tick labels={{B, C},{},{D}}")
+                && text.contains("50 \\%"),
+            "{text}"
+        );
     }
 }

@@ -10,18 +10,23 @@ use super::draw::rgb;
 /// drawn in it.
 pub(super) fn document<'a>(colors: impl Iterator<Item = &'a str>, options: &str, drawn: &str) -> String {
     let axis = format!(
-        "\\begin{{axis}}[width=15cm, height=7cm,\n{options}  unbounded coords=discard]\n{drawn}\\end{{axis}}\n"
+        "\\begin{{axis}}[width=15cm, height=7cm,\n{options}  unbounded coords=jump]\n{drawn}\\end{{axis}}\n"
     );
     picture(colors, "", &axis)
 }
 
 /// A document with several axes below each other: the colours of all their series, and for each axis its options and
-/// what is drawn in it.
-pub(super) fn stacked<'a>(colors: impl Iterator<Item = &'a str>, axes: &[(String, String)]) -> String {
+/// what is drawn in it. `above`: centimetres for what stands between a title and its axis.
+pub(super) fn stacked<'a>(
+    colors: impl Iterator<Item = &'a str>,
+    axes: &[(String, String)],
+    above: f64,
+) -> String {
     let mut group = format!(
-        "\\begin{{groupplot}}[group style={{group size=1 by {}, vertical sep=2.6cm}}, width=15cm, height=7cm,\n  \
+        "\\begin{{groupplot}}[group style={{group size=1 by {}, vertical sep={:.1}cm}}, width=15cm, height=7cm,\n  \
          legend pos=outer north east, legend cell align=left, unbounded coords=discard]\n",
-        axes.len()
+        axes.len(),
+        2.6 + above
     );
     for (options, drawn) in axes {
         let _ = write!(group, "\\nextgroupplot[\n{options}]\n{drawn}");
@@ -55,6 +60,22 @@ pub(super) fn dash(dash: &str) -> &'static str {
         "dashdot" => "dashdotted",
         _ => "solid",
     }
+}
+
+/// The options for the mark that is most like a symbol of plotly.js of so many pixels.
+pub(super) fn mark(symbol: &str, size: f64, options: &str) -> String {
+    let mark = match symbol {
+        "x" => "x",
+        "diamond" => "diamond*",
+        "square" => "square*",
+        "triangle-up" | "triangle-down" => "triangle*",
+        "pentagon" => "pentagon*",
+        "square-open" => "square",
+        "diamond-open" => "diamond",
+        "triangle-up-open" => "triangle",
+        _ => "*",
+    };
+    format!("mark={mark}, mark size={}pt, mark options={{{options}}}", size / 4.0)
 }
 
 /// A cell of the CSV that a document reads. PGFPlots reads no quoted cells, and TeX's special characters as commands; a

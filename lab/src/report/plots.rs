@@ -1,8 +1,6 @@
 //! The charts of sweeps and publications as files. They are read from the figures that the pages hold, so that both
 //! show the same points.
 
-use std::fmt::Write as _;
-
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::ValueFormatter;
 use plotters::prelude::*;
@@ -11,16 +9,9 @@ use serde_json::Value;
 
 use super::draw::{self, Drawn, FAINT, FONT, INK, Plane, rgb, short};
 use super::export::{FileNames, Format, PictureError, picture};
-use super::pgf::{self, tex};
+use super::plot::{Kind, LABELS, Plot, Series};
+use super::plot_data::{csv_of, pgfplots};
 use crate::statistics::quantile;
-
-/// Pixels, without the names at the right and the labels below.
-const SIZE: (u32, u32) = (840, 435);
-/// Pixels for the title of the first axis and its labels, where these are numbers or short names.
-const BELOW: u32 = 45;
-/// Pixels across that a turned label needs, and the most labels of an axis.
-const LABEL: u32 = 15;
-const LABELS: usize = 400;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
@@ -28,40 +19,6 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 trait Axis: Ranged<ValueType = f64> + ValueFormatter<f64> {}
 
 impl<Y: Ranged<ValueType = f64> + ValueFormatter<f64>> Axis for Y {}
-
-/// A chart.
-struct Plot {
-    title: String,
-    x: String,
-    y: String,
-    /// The names of the places 1, 2, … on the first axis; none where it has numbers.
-    labels: Vec<String>,
-    /// The names of the places on the second axis, of a heat map.
-    rows: Vec<String>,
-    /// Whether the second axis is logarithmic.
-    is_log: bool,
-    series: Vec<Series>,
-}
-
-struct Series {
-    name: String,
-    color: String,
-    kind: Kind,
-    /// How its line is dashed, by plotly.js's name.
-    dash: String,
-    /// On the first axis, on the second, and the third value: half of the interval, or the color of a cell.
-    points: Vec<(f64, f64, Option<f64>)>,
-}
-
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum Kind {
-    Line,
-    Symbols,
-    /// All values of a place.
-    Distribution,
-    /// The cells of a heat map.
-    Cells,
-}
 
 /// The files of these figures, each with its title: names and contents. Each figure has `NAME.svg`, `.png`, `.pdf`,
 /// `.csv` and `.tex`.
@@ -81,149 +38,6 @@ pub(super) fn figure_files(
         files.push((format!("{name}.tex"), pgfplots(&plot, &name).into_bytes()));
     }
     Ok(files)
-}
-
-/// Pages escape texts for HTML.
-fn plain(value: &Value) -> String {
-    let text = value.as_str().unwrap_or_default();
-    text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
-}
-
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
-}
-
-impl Plot {
-    fn of(title: &str, figure: &Value) -> Plot {
-        let axis = |name: &str| plain(&figure["layout"][name]["title"]["text"]);
-        let traces = list(&figure["data"]);
-        let mut plot = Plot {
-            title: title.to_owned(),
-            x: axis("xaxis"),
-            y: axis("yaxis"),
-            labels: Vec::new(),
-            rows: Vec::new(),
-            is_log: figure["layout"]["yaxis"]["type"] == "log",
-            series: Vec::new(),
-        };
-        // Boxes name their places themselves, one each.
-        let words = |trace: &Value| trace["type"] != "box" && list(&trace["x"]).iter().any(Value::is_string);
-        if let Some(first) = traces.first().filter(|trace| words(trace)) {
-            plot.labels = list(&first["x"]).iter().map(plain).collect();
-        }
-        for trace in traces {
-            let series = match trace["type"].as_str() {
-                Some("heatmap") => {
-                    plot.rows = list(&trace["y"]).iter().map(plain).collect();
-                    // The cells have their values written in them.
-                    let unit = plain(&trace["colorbar"]["title"]["text"]);
-                    plot.title.extend((!unit.is_empty()).then(|| format!(", {unit}")));
-                    cells(trace)
-                }
-                Some("box") => {
-                    plot.labels.push(plain(&trace["name"]));
-                    distribution(trace, plot.labels.len())
-                }
-                _ => scatter(trace, !plot.labels.is_empty()),
-            };
-            plot.series.push(series);
-        }
-        plot
-    }
-
-    fn range(&self, of: impl Fn(&(f64, f64, Option<f64>)) -> [f64; 2]) -> [f64; 2] {
-        let ends = self.series.iter().flat_map(|series| &series.points).flat_map(of);
-        ends.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], end| [low.min(end), high.max(end)])
-    }
-
-    /// Whether the names of the places are turned: side by side they would have no room.
-    fn has_turned_labels(&self) -> bool {
-        let longest = self.longest_label();
-        longest > 8 || longest * self.labels.len() as u32 > 80
-    }
-
-    /// The most letters of a label.
-    fn longest_label(&self) -> u32 {
-        self.labels.iter().map(|label| draw::clipped(label).chars().count() as u32).max().unwrap_or(0)
-    }
-
-    /// Pixels, without the names at the right.
-    fn size(&self) -> (u32, u32) {
-        let labels = if self.has_turned_labels() { self.labels.len().min(LABELS) as u32 } else { 0 };
-        (SIZE.0.max(130 + LABEL * labels), SIZE.1 + self.below())
-    }
-
-    /// Pixels below the first axis.
-    fn below(&self) -> u32 {
-        BELOW + if self.has_turned_labels() { 6 * self.longest_label() } else { 0 }
-    }
-
-    /// The range of the first axis.
-    fn across(&self) -> std::ops::Range<f64> {
-        if !self.labels.is_empty() {
-            return 0.5..self.labels.len() as f64 + 0.5;
-        }
-        let [low, high] = self.range(|(x, ..)| [*x, *x]);
-        // A single place stands in the middle.
-        let room = if high > low { (high - low) * 0.05 } else { (low.abs() * 0.05).max(0.5) };
-        if low > high { 0.0..1.0 } else { low - room..high + room }
-    }
-
-    /// The range of the second axis, zero included if it is linear.
-    fn up(&self) -> std::ops::Range<f64> {
-        if !self.rows.is_empty() {
-            return 0.5..self.rows.len() as f64 + 0.5;
-        }
-        let [low, high] = self.range(|(_, y, half)| [y - half.unwrap_or(0.0), y + half.unwrap_or(0.0)]);
-        if low > high || low == 0.0 && high == 0.0 {
-            return 0.0..1.0;
-        }
-        if self.is_log {
-            return low / 1.5..high * 1.5;
-        }
-        low.min(0.0) * 1.05..(high.max(0.0) * 1.05).max(f64::MIN_POSITIVE)
-    }
-
-    /// The series that are named at the right: distributions and cells have their names on the axes.
-    fn named(&self) -> impl Iterator<Item = &Series> {
-        self.series.iter().filter(|series| matches!(series.kind, Kind::Line | Kind::Symbols))
-    }
-}
-
-fn color(trace: &Value) -> String {
-    let named = ["marker", "line"].into_iter().find_map(|part| trace[part]["color"].as_str());
-    named.unwrap_or("#0072b2").to_owned()
-}
-
-fn scatter(trace: &Value, words: bool) -> Series {
-    let halves = list(&trace["error_y"]["array"]);
-    let lines = trace["mode"].as_str().is_some_and(|mode| mode.contains("lines"));
-    let point = |(i, (x, y)): (usize, (&Value, &Value))| {
-        let x = if words { (i + 1) as f64 } else { x.as_f64()? };
-        Some((x, y.as_f64()?, halves.get(i).and_then(Value::as_f64)))
-    };
-    let points = list(&trace["x"]).iter().zip(list(&trace["y"])).enumerate().filter_map(point).collect();
-    let kind = if lines { Kind::Line } else { Kind::Symbols };
-    let dash = trace["line"]["dash"].as_str().unwrap_or("solid").to_owned();
-    Series { name: plain(&trace["name"]), color: color(trace), kind, dash, points }
-}
-
-fn distribution(trace: &Value, place: usize) -> Series {
-    let values = list(&trace["y"][0]).iter().filter_map(Value::as_f64);
-    let points = values.map(|value| (place as f64, value, None)).collect();
-    let (name, color, dash) = (plain(&trace["name"]), color(trace), String::new());
-    Series { name, color, kind: Kind::Distribution, dash, points }
-}
-
-fn cells(trace: &Value) -> Series {
-    let mut points = Vec::new();
-    for (row, values) in list(&trace["z"]).iter().enumerate() {
-        for (column, value) in list(values).iter().enumerate() {
-            points.push(((column + 1) as f64, (row + 1) as f64, value.as_f64()));
-        }
-    }
-    let (name, dash) = ("mean".to_owned(), String::new());
-    Series { name, color: color(trace), kind: Kind::Cells, dash, points }
 }
 
 fn svg(plot: &Plot) -> Result<String, PictureError> {
@@ -259,8 +73,7 @@ fn draw(root: &Area<'_>, plot: &Plot) -> Drawn {
 /// Draws the axes and what is between them.
 fn draw_plane<Y: Axis>(root: &Area<'_>, mut plane: Plane<'_, '_, Y>, plot: &Plot) -> Drawn {
     mesh(&mut plane, plot)?;
-    let none = [f64::INFINITY, f64::NEG_INFINITY];
-    let values = plot.range(|(.., value)| value.map_or(none, |value| [value; 2]));
+    let values = plot.range(|(.., value)| [value.unwrap_or(f64::NAN); 2]);
     // Values of one place may be equal: each series has smaller symbols than the one before. Lines leave room for their
     // intervals.
     for (series, size) in plot.series.iter().zip([7, 5, 3].into_iter().chain(std::iter::repeat(2))) {
@@ -300,11 +113,16 @@ fn mesh<Y: Axis>(plane: &mut Plane<'_, '_, Y>, plot: &Plot) -> Drawn {
     if plot.has_turned_labels() {
         mesh.x_label_formatter(&nothing);
     }
+    if !plot.rows.is_empty() {
+        // Lines would strike through the numbers of the cells.
+        mesh.disable_mesh();
+    }
     mesh.draw()?;
     Ok(())
 }
 
-/// Draws a series; the cells of a heat map are the darker, the nearer their value is to the higher of `values`.
+/// Draws a series; the cells of a heat map are the darker, the nearer their value is to the higher of `values`. A cell
+/// without a value stays white.
 fn draw_series<Y: Axis>(
     plane: &mut Plane<'_, '_, Y>,
     series: &Series,
@@ -315,13 +133,13 @@ fn draw_series<Y: Axis>(
     match series.kind {
         Kind::Cells => {
             for (x, y, value) in &series.points {
-                let share = value.map_or(0.0, |value| (value - low) / (high - low).max(f64::MIN_POSITIVE));
+                let Some(value) = value else { continue };
+                let share = (value - low) / (high - low).max(f64::MIN_POSITIVE);
                 let filled = color.mix(0.1 + 0.6 * share).filled();
                 plane.draw_series([Rectangle::new([(x - 0.5, y - 0.5), (x + 0.5, y + 0.5)], filled)])?;
-                let text = value.map(short).unwrap_or_default();
                 let middle = Pos::new(HPos::Center, VPos::Center);
                 let style = (FONT, 13).into_font().color(&INK).pos(middle);
-                plane.draw_series([Text::new(text, (*x, *y), style)])?;
+                plane.draw_series([Text::new(short(*value), (*x, *y), style)])?;
             }
         }
         Kind::Distribution => {
@@ -340,12 +158,15 @@ fn draw_series<Y: Axis>(
             plane.draw_series(points.map(|at| Circle::new(at, 2, color.filled())))?;
         }
         Kind::Line | Kind::Symbols => {
-            let points = || series.points.iter().map(|(x, y, _)| (*x, *y));
+            let parts = || series.points.split(|(_, y, _)| y.is_nan());
             if series.kind == Kind::Line {
-                draw::line(plane, points(), &series.dash, color)?;
+                for part in parts() {
+                    draw::line(plane, part.iter().map(|(x, y, _)| (*x, *y)), &series.dash, color)?;
+                }
             }
-            plane.draw_series(points().map(|at| Circle::new(at, size, color.filled())))?;
-            let bars = series.points.iter().filter_map(|(x, y, half)| Some((*x, *y, (*half)?)));
+            let points = || parts().flatten();
+            plane.draw_series(points().map(|(x, y, _)| Circle::new((*x, *y), size, color.filled())))?;
+            let bars = points().filter_map(|(x, y, half)| Some((*x, *y, (*half)?)));
             for (x, y, half) in bars {
                 let ends = [(x, y - half), (x, y + half)];
                 plane.draw_series([PathElement::new(ends.to_vec(), color.stroke_width(2))])?;
@@ -376,83 +197,9 @@ fn legend(area: &Area<'_>, plot: &Plot) -> Drawn {
     Ok(())
 }
 
-/// A row for each point: the number of its series from 1, the series, the place on the first axis and its name, the
-/// value, and half of its 95 % interval; of a heat map the number of the row stands before the value.
-fn csv_of(plot: &Plot) -> Result<Vec<u8>, PictureError> {
-    let mut table = csv::Writer::from_writer(Vec::new());
-    let heading = match plot.rows.is_empty() {
-        true => ["number", "series", "x", "label", "value", "ci95"],
-        false => ["number", "series", "x", "label", "row", "value"],
-    };
-    table.write_record(heading).map_err(PictureError::of)?;
-    for (i, series) in plot.series.iter().enumerate() {
-        for (x, y, third) in &series.points {
-            let label = (*x as usize).checked_sub(1).and_then(|place| plot.labels.get(place));
-            let label = label.map_or(String::new(), |label| pgf::cell(label));
-            let name = match series.kind {
-                Kind::Cells => plot.rows.get(*y as usize - 1).map_or(String::new(), |row| pgf::cell(row)),
-                _ => pgf::cell(&series.name),
-            };
-            let third = third.map_or("nan".to_owned(), |third| third.to_string());
-            let row = [(i + 1).to_string(), name, x.to_string(), label, y.to_string(), third];
-            table.write_record(row).map_err(PictureError::of)?;
-        }
-    }
-    table.into_inner().map_err(PictureError::of)
-}
-
-/// A TeX document that draws the CSV beside it.
-fn pgfplots(plot: &Plot, name: &str) -> String {
-    let mut options = format!(
-        "  title={{{}}}, xlabel={{{}}}, ylabel={{{}}}, legend pos=outer north east, legend cell align=left,\n",
-        tex(&plot.title),
-        tex(&plot.x),
-        tex(&plot.y)
-    );
-    if plot.is_log {
-        options += "  ymode=log,\n";
-    }
-    options += &pgf::ticks("x", &plot.labels);
-    options += &pgf::ticks("y", &plot.rows);
-    if !plot.labels.is_empty() {
-        options += "  x tick label style={rotate=60, anchor=east},\n";
-    }
-    let drawn: String =
-        plot.series.iter().enumerate().map(|(i, series)| pgf_series(plot, series, i + 1, name)).collect();
-    pgf::document(plot.series.iter().map(|series| series.color.as_str()), &options, &drawn)
-}
-
-/// The commands that draw a series from the file `name`; nothing for a series without points.
-fn pgf_series(plot: &Plot, series: &Series, number: usize, name: &str) -> String {
-    let mut text = String::new();
-    if series.points.is_empty() {
-        return text;
-    }
-    let only = format!("restrict expr to domain={{\\thisrow{{number}}}}{{{number}:{number}}}");
-    let bars = "mark=*, error bars/.cd, y dir=both, y explicit";
-    let (style, columns) = match series.kind {
-        Kind::Line => {
-            let dash = pgf::dash(&series.dash);
-            (format!("series{number}, {dash}, {only}, {bars}"), "x=x, y=value, y error=ci95")
-        }
-        Kind::Symbols => {
-            (format!("series{number}, {only}, only marks, {bars}"), "x=x, y=value, y error=ci95")
-        }
-        Kind::Distribution => (format!("series{number}, {only}, only marks, mark=*"), "x=x, y=value"),
-        Kind::Cells => {
-            let columns = plot.labels.len();
-            (format!("matrix plot*, point meta=explicit, mesh/cols={columns}"), "x=x, y=row, meta=value")
-        }
-    };
-    let _ = writeln!(text, "\\addplot+[{style}]\n  table[col sep=comma, {columns}] {{{name}.csv}};");
-    if matches!(series.kind, Kind::Line | Kind::Symbols) {
-        let _ = writeln!(text, "\\addlegendentry{{{}}}", tex(&series.name));
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::plot::{BELOW, LABEL};
     use super::*;
     use serde_json::json;
 
@@ -478,7 +225,7 @@ mod tests {
         let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["goodput.svg", "goodput.png", "goodput.pdf", "goodput.csv", "goodput.tex"]);
         let text = |file: usize| String::from_utf8(files[file].1.clone()).expect("text");
-        assert_eq!(text(3), "number,series,x,label,value,ci95\n1,a < b,0.1,,4,0.5\n");
+        assert_eq!(text(3), "number,series,x,label,value,ci95\n1,a < b,0.1,,4,0.5\n1,a < b,1,,nan,nan\n");
         assert!(
             text(0).contains("loss, %") && text(4).contains("\\addlegendentry{a \\textless{} b}"),
             "{}",
@@ -545,6 +292,63 @@ mod tests {
         let csv = String::from_utf8(csv_of(&plot).expect("a table")).expect("text");
         assert_eq!(csv, "number,series,x,label,row,value\n1,1 percent,1,p,1,1\n1,1 percent,2,q,1,2\n");
         assert!(svg(&plot).expect("it is drawn").contains("<rect"));
+    }
+
+    /// A cell without a value is not drawn, and the others keep their colors.
+    #[test]
+    fn a_heat_map_shows_which_cell_has_no_mean() {
+        let figure = json!({ "data": [{ "type": "heatmap", "x": ["p", "q"], "y": ["a", "b"],
+            "z": [[1.0, 2.0], [3.0, null]] }] });
+        let svg = svg(&Plot::of("heat", &figure)).expect("it is drawn");
+        let cells: Vec<&str> =
+            svg.lines().filter(|line| line.contains("<rect") && line.contains("#0072B2")).collect();
+        assert!(!svg.contains("NaN") && cells.len() == 3, "{cells:?}");
+        assert!(
+            ["0.1", "0.4", "0.7"].iter().all(|opacity| svg.contains(&format!("opacity=\"{opacity}\""))),
+            "{cells:?}"
+        );
+    }
+
+    /// TeX has the marks, the colors and the ranges of the page: the last reference hides no other.
+    #[test]
+    fn a_document_of_tex_looks_like_the_page() {
+        let trace = |symbol: &str, size: u32| {
+            json!({ "type": "scatter", "mode": "markers", "x": ["a", "b"], "y": [5.0, 6.0],
+            "marker": { "symbol": symbol, "size": size } })
+        };
+        let text = pgfplots(
+            &Plot::of("two", &json!({ "data": [trace("square-open", 12), trace("circle", 6)] })),
+            "two",
+        );
+        assert!(text.contains("mark=square, mark size=3pt, mark options={fill=series1, solid}"), "{text}");
+        assert!(text.contains("mark=*, mark size=1.5pt, mark options={fill=series2, solid}"), "{text}");
+        assert!(
+            text.contains("xmin=0.5, xmax=2.5, ymin=0, ymax=6.3") && !text.contains("addplot+"),
+            "{text}"
+        );
+        let heat = json!({ "data": [{ "type": "heatmap", "x": ["p"], "y": ["a"], "z": [[1.0]], "colorbar": { "title": { "text": "%" } } }] });
+        let text = pgfplots(&Plot::of("heat", &heat), "heat");
+        assert!(
+            text.contains("colorbar style={title={\\%}}") && text.contains("nodes near coords"),
+            "{text}"
+        );
+        assert!(text.contains("colormap/viridis") && !text.contains("mark="), "{text}");
+    }
+
+    /// A line does not join the values on both sides of a missing one, in the picture and in TeX.
+    #[test]
+    fn a_missing_mean_is_a_gap_of_its_curve() {
+        let figure = json!({ "data": [{ "type": "scatter", "mode": "lines+markers", "x": [1, 2, 3, 4, 5],
+            "y": [1.0, 2.0, null, 2.0, 1.0], "line": { "color": "#e69f00" } }] });
+        let plot = Plot::of("gap", &figure);
+        let svg = svg(&plot).expect("it is drawn");
+        let lines = svg.lines().filter(|line| line.contains("<polyline") && line.contains("#E69F00"));
+        // Two parts, and a piece in the legend.
+        assert_eq!((lines.count(), svg.contains("NaN")), (3, false));
+        assert!(pgfplots(&plot, "gap").contains("unbounded coords=jump"));
+        assert!(
+            String::from_utf8(csv_of(&plot).expect("a table")).expect("text").contains("1,,3,,nan,nan\n")
+        );
     }
 
     #[test]
