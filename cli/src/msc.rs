@@ -3,6 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use anabranch_lab::units::counted;
 use anabranch_proto::policy::Why;
 use anabranch_proto::wire::Chunk;
 use anabranch_proto::{Purpose, Time};
@@ -240,7 +241,7 @@ fn short(packet: &PacketView<'_>) -> String {
             format!("SACK {}, a_rwnd {}", sack.cumulative.0, sack.a_rwnd)
         }
         Chunk::Sack(sack) => {
-            let gaps = counted(sack.gaps.len(), "gap block");
+            let gaps = counted(sack.gaps.len() as u64, "gap block");
             format!("SACK {}, a_rwnd {}, {gaps}", sack.cumulative.0, sack.a_rwnd)
         }
         other => capture::summary(other).split(" tag=").next().unwrap_or_default().to_owned(),
@@ -267,15 +268,9 @@ fn bare(segment: &Segment) -> String {
     let flags = flags.into_iter().filter(|(set, _)| *set).map(|(_, name)| name.to_owned());
     let acknowledged = segment.acknowledgement.map(|next| match segment.sack.len() {
         0 => format!("ACK {}", next.0),
-        blocks => format!("ACK {}, {}", next.0, counted(blocks, "SACK block")),
+        blocks => format!("ACK {}, {}", next.0, counted(blocks as u64, "SACK block")),
     });
     flags.chain(acknowledged).collect::<Vec<_>>().join(" ")
-}
-
-/// "1 gap block", "2 gap blocks".
-fn counted(count: usize, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{plural}")
 }
 
 const WIDTH: u32 = 1240;
@@ -397,7 +392,10 @@ impl Exchange {
             Side::Client => (LINES[0], -8, HPos::Right),
             Side::Server => (LINES[1], 8, HPos::Left),
         };
-        let time = format!("{:.6} s", row.at.as_nanos() as f64 / 1e9);
+        let time = match self.needs_nanoseconds() {
+            true => format!("{:.9} s", row.at.as_nanos() as f64 / 1e9),
+            false => format!("{:.6} s", row.at.as_nanos() as f64 / 1e9),
+        };
         let flow = if self.several() { self.names[row.flow].as_str() } else { "" };
         let parts: Vec<&str> = [flow, &row.text].into_iter().filter(|part| !part.is_empty()).collect();
         let text = cut(&parts.join(": "));
@@ -418,6 +416,13 @@ impl Exchange {
             Kind::Note => Ok(area.draw(&Circle::new((x, y), 3, FAINT.filled()))?),
             Kind::Arrives(_) | Kind::Loses(_) => Ok(()),
         }
+    }
+
+    /// Whether two moments that follow each other would look like one with microseconds.
+    fn needs_nanoseconds(&self) -> bool {
+        let looks_like_one =
+            |one: Time, next: Time| one != next && one.as_nanos() / 1000 == next.as_nanos() / 1000;
+        self.rows.windows(2).any(|pair| looks_like_one(pair[0].at, pair[1].at))
     }
 
     /// Whether the chart shows several flows.

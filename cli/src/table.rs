@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub(crate) use anabranch_lab::units::{rate, seconds};
 use anabranch_sim::results::{FlowResult, LinkResult, RunResult};
 use comfy_table::{
     CellAlignment, ColumnConstraint, ContentArrangement, Table, TableComponent, Width, presets,
@@ -244,20 +245,6 @@ fn plain(value: Option<&Value>) -> String {
         None => String::new(),
         Some(Value::String(text)) => text.clone(),
         Some(other) => other.to_string(),
-    }
-}
-
-pub(crate) fn seconds(seconds: f64) -> String {
-    format!("{seconds:.3} s")
-}
-
-/// Bit/s in the unit that leaves one to three digits before the point.
-pub(crate) fn rate(rate: f64) -> String {
-    match rate {
-        r if r >= 1e9 => format!("{:.3} Gbit/s", r / 1e9),
-        r if r >= 1e6 => format!("{:.3} Mbit/s", r / 1e6),
-        r if r >= 1e3 => format!("{:.3} kbit/s", r / 1e3),
-        r => format!("{r:.0} bit/s"),
     }
 }
 

@@ -60,3 +60,17 @@ fn a_hostile_name_is_only_text() {
     let chart = std::fs::read_to_string(place("chart.svg")).expect("the chart was written");
     assert!(!chart.contains("<script>") && chart.contains("&lt;script&gt;x&amp;"));
 }
+
+/// On a fast and short link, microseconds would show packets that follow each other at one moment.
+#[test]
+fn close_moments_have_nanoseconds() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let place = |name: &str| directory.path().join(name).display().to_string();
+    let scenario = "[[link]]\nname = \"a\"\nbetween = [\"s\", \"r\"]\nrate = \"100 Gbit/s\"\ndelay = \"10 ns\"\n\
+                    [[flow]]\nname = \"f\"\nfrom = \"s\"\nto = \"r\"\nsend = \"1 B\"\n";
+    std::fs::write(place("near.toml"), scenario).expect("it can be written");
+    let output = anabranch(&["run", &place("near.toml"), "--msc", &place("chart.svg")]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let chart = std::fs::read_to_string(place("chart.svg")).expect("the chart was written");
+    assert!(chart.contains(" · 0.000000000 s") && !chart.contains("0.000000 s"), "{chart}");
+}

@@ -12,4 +12,5 @@ pub mod models;
 pub mod report;
 pub mod statistics;
 pub mod sweep;
+pub mod units;
 pub mod why;

@@ -15,8 +15,12 @@
     // The buttons stand above the chart.
     Object.assign(layout, { height: 440, margin: { l: 80, r: 20, t: 40, b: 70 }, hovermode: "closest" });
     // Long names below the axis get the room that they need, and its title stands below them.
-    layout.xaxis.automargin = true;
-    layout.xaxis.title.standoff = 10;
+    for (const axis of [layout.xaxis, layout.yaxis]) Object.assign(axis, { automargin: true, exponentformat: "SI" });
+    for (const axis of [layout.xaxis, layout.yaxis]) axis.title.standoff = 10;
+    // Long names stand on end: what they take is added to the height.
+    const words = new Set(data.flatMap(({ x }) => x.filter((place) => typeof place === "string")));
+    const longest = Math.max(0, ...[...words].map((word) => word.length));
+    if (longest * words.size * 8 > place.clientWidth - 100) layout.height += Math.min(6 * longest, 600);
     if (narrow) {
       // Names of lines have no room at the right. They stand below the axis, one a row if they are long.
       const named = data.filter((trace) => trace.name && trace.showlegend !== false);

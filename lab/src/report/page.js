@@ -40,6 +40,15 @@
     Object.assign(layout.margin, { l: 50, r: 10 });
     charts.after(names());
   }
+  // A title that is too long for its chart loses the end of the flow's name, and keeps what the chart shows.
+  const letters = Math.max(20, Math.floor((charts.clientWidth - layout.margin.l - layout.margin.r) / 8));
+  for (const title of layout.annotations) {
+    const text = unescaped(title.text);
+    const end = text.slice(text.lastIndexOf(": "));
+    if (text.length <= letters || end === text) continue;
+    const cut = `${text.slice(0, Math.max(letters - end.length - 1, 1))}…${end}`;
+    title.text = cut.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+  }
   // The names of the lines, chart by chart, where there is no room beside the charts.
   function names() {
     const made = (tag, properties) => Object.assign(document.createElement(tag), properties);

@@ -8,6 +8,7 @@ use super::chart::Chart;
 use super::charts::groups;
 use super::plotly::figure;
 use super::record::Recorder;
+use crate::units::{rate, seconds};
 
 /// The information about a run that stands on its page besides the results.
 #[derive(Clone, Default, Debug)]
@@ -86,7 +87,10 @@ pub(super) fn shell(title: &str, body: &Markup, figure: &PreEscaped<String>, scr
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                main { (body) }
+                main {
+                    @if !script.is_empty() { noscript { p { b { "The charts need JavaScript. The tables do not." } } } }
+                    (body)
+                }
                 script type="application/json" id="figure" { (figure) }
                 (PreEscaped(library()))
                 script { (PreEscaped(script)) }
@@ -102,7 +106,7 @@ fn heading(described: &Described, result: &RunResult, title: &str) -> Markup {
         @if let Some(description) = &described.description { p { (with_code(description)) } }
         p { "Scenario " b { (result.scenario) } ", era " b { (result.era) } ", seed " b { (result.seed) }
             @for (key, value) in &result.varied { ", " (key) " = " b { (value) } }
-            ". The run lasted " (format!("{:.3} s", result.ended)) "." }
+            ". The run lasted " (seconds(result.ended)) "." }
         p { "Repeat it: " code { (described.command) } }
     }
 }
@@ -145,22 +149,13 @@ fn row(flow: &FlowResult) -> Markup {
 
 /// How long something blocked a flow. Other transports than these do not count it.
 fn waited(flow: &FlowResult, time: f64) -> String {
-    if flow.protocol.counts_blocked() { format!("{time:.3} s") } else { "-".to_owned() }
-}
-
-/// Bit/s in the unit that leaves a digit before the point.
-fn rate(rate: f64) -> String {
-    match rate {
-        r if r >= 1e6 => format!("{:.3} Mbit/s", r / 1e6),
-        r if r >= 1e3 => format!("{:.3} kbit/s", r / 1e3),
-        r => format!("{r:.0} bit/s"),
-    }
+    if flow.protocol.counts_blocked() { seconds(time) } else { "-".to_owned() }
 }
 
 /// The time of a flow. One without an end misses nothing.
 fn completion(flow: &FlowResult) -> String {
     match (flow.completion, flow.missing) {
-        (Some(time), _) => format!("{time:.3} s"),
+        (Some(time), _) => seconds(time),
         (None, Some(_)) => "unfinished".to_owned(),
         (None, None) => "no end".to_owned(),
     }

@@ -10,6 +10,7 @@ use super::page::{data, shell, with_code};
 use super::panels::PaperFigure;
 use super::plotly::text;
 use super::plots::figure_files;
+use super::sweep::DASHES;
 use crate::claims::{Cell, Outcome, Paper};
 use crate::command::quoted;
 use crate::statistics::shortened;
@@ -175,7 +176,8 @@ fn common(outcomes: &[&Outcome]) -> String {
     shared.join("/")
 }
 
-/// The values of each order as a line, with those of its references: each order has a color, each reference a symbol.
+/// The values of each order as a line, with those of its references: each order has a color and a dash,
+/// each reference a symbol.
 fn orders_chart(reproduced: &Reproduced<'_>, outcomes: &[&Outcome]) -> Value {
     let references = &reproduced.paper.references;
     let x: Vec<String> = outcomes[0].of.iter().map(|item| text(item)).collect();
@@ -185,6 +187,8 @@ fn orders_chart(reproduced: &Reproduced<'_>, outcomes: &[&Outcome]) -> Value {
         let halves: Vec<Option<f64>> = outcome.samples.iter().map(|sample| sample.ci95).collect();
         let mut own = trace(&outcome.id, (number, 0), &x, &outcome.values, &commands);
         own["mode"] = json!("lines+markers");
+        // Lines of one color differ in their dashes.
+        own["line"] = json!({ "dash": DASHES[number / COLORS.len() % DASHES.len()] });
         own["error_y"] = json!({ "type": "data", "array": halves, "visible": true });
         traces.push(own);
         for (reference, said) in outcome.published.iter().filter(|(_, said)| !said.values.is_empty()) {

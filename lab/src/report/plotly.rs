@@ -59,6 +59,7 @@ fn layout(charts: &[Chart], ended: f64) -> Value {
     layout["xaxis"] = json!({
         "anchor": axis("y", charts.len().max(1)),
         "range": [0.0, ended],
+        "exponentformat": "SI",
         "title": { "text": "seconds from the beginning of the run" },
         "showspikes": true, "spikemode": "across", "spikethickness": 1, "spikedash": "dot",
     });
@@ -69,7 +70,9 @@ fn layout(charts: &[Chart], ended: f64) -> Value {
 fn values(chart: &Chart, domain: [f64; 2]) -> Value {
     let lanes = chart.lanes.len();
     if lanes == 0 {
-        return json!({ "domain": domain, "title": { "text": chart.unit }, "rangemode": "tozero" });
+        return json!({
+            "domain": domain, "title": { "text": chart.unit }, "rangemode": "tozero", "exponentformat": "SI",
+        });
     }
     let names: Vec<String> = chart.lanes.iter().map(|name| text(name)).collect();
     json!({

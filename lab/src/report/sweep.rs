@@ -11,6 +11,7 @@ use super::plotly::text;
 use super::plots::figure_files;
 use crate::statistics::{Summary, quantile, rounded, shortened};
 use crate::sweep::{CellSummary, Executed, Measured, Sweep, summaries, written};
+use crate::units::counted;
 
 const SCRIPT: &str = include_str!("figures.js");
 /// The dashes of lines, by plotly.js's names.
@@ -25,7 +26,7 @@ pub fn sweep_page(sweep: &Sweep, executed: &Executed, command: &str) -> String {
     let title = format!("Sweep of {}", without_detours(sweep.scenario_file()));
     let body = html! {
         h1 { (title) }
-        p { (sweep.cells()) " cells, " (executed.done) " runs. Intervals are 95 % intervals of the mean, by Student's t." }
+        p { (counted(sweep.cells() as u64, "cell")) ", " (counted(executed.done, "run")) ". Intervals are 95 % intervals of the mean, by Student's t." }
         @for line in cautions(sweep, executed) { p { b { (line) } } }
         p { "Repeat it: " code { (command) } }
         p.keys { "Click a point for the command that repeats its run; the table below has one for each cell." }
@@ -170,7 +171,7 @@ fn heat(sweep: &Sweep, cells: &[CellSummary], measure: usize) -> Value {
     json!({
         "data": [{
             "type": "heatmap", "x": words(&second.values), "y": words(&first.values), "z": z, "colorscale": "Viridis",
-            "customdata": custom, "colorbar": { "title": { "text": text(sweep.measures[measure].unit()) } },
+            "customdata": custom, "colorbar": { "title": { "text": text(sweep.measures[measure].unit()) }, "exponentformat": "SI" },
         }],
         "layout": {
             "xaxis": { "type": "category", "title": { "text": text(&second.key) } },
