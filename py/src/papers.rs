@@ -10,8 +10,8 @@ use anabranch_sim::scenario::error::did_you_mean;
 use include_dir::{Dir, include_dir};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
-use serde_json::{Map, Value};
+use pyo3::types::{PyDict, PyList, PyString};
+use serde::Serialize;
 
 use crate::document::raise;
 use crate::objects::{object, rows};
@@ -31,8 +31,11 @@ pub(crate) fn papers() -> Vec<String> {
 
 /// A publication with its claims judged.
 #[pyclass(frozen, module = "anabranch._core")]
+#[derive(Serialize)]
 pub(crate) struct Reproduction {
-    json: Value,
+    paper: String,
+    title: String,
+    claims: Vec<Outcome>,
 }
 
 #[pymethods]
@@ -66,33 +69,48 @@ impl Reproduction {
             |id: &str| claims.as_ref().is_none_or(|claims| claims.iter().any(|name| selects(name, id)));
         let plan = Plan::new(&paper, seeds, wants).map_err(|error| plan_error(py, error))?;
         let judged = watched(py, progress, |stop, tell| judge(&plan, threads, stop, tell))?;
-        let outcomes = judged.map_err(|error| plan_error(py, error))?;
-        let json = serde_json::json!({ "paper": paper.name, "title": paper.title, "claims": outcomes });
-        Ok(Reproduction { json })
+        let claims = judged.map_err(|error| plan_error(py, error))?;
+        Ok(Reproduction { paper: paper.name.clone(), title: paper.title.clone(), claims })
     }
 
     /// The verdicts as JSON text, as `anabranch reproduce --json` prints them.
-    fn json(&self) -> String {
-        self.json.to_string()
+    fn json(&self) -> PyResult<String> {
+        serde_json::to_string(self).map_err(|error| PyRuntimeError::new_err(error.to_string()))
     }
 
     /// One row a claim.
     fn table(&self, py: Python<'_>) -> PyResult<Table> {
-        let claims = self.json["claims"].as_array().into_iter().flatten();
-        let claims: Vec<_> = claims.filter_map(Value::as_object).cloned().map(row).collect();
-        Table::of_rows(&rows(&object(py, &claims)?)?)
+        let claims = rows(&object(py, &self.claims)?)?;
+        Table::of_rows(&claims.iter().map(row).collect::<PyResult<Vec<_>>>()?)
     }
 }
 
-/// Lists become text, so that a table shows what a claim compares.
-fn row(claim: Map<String, Value>) -> Map<String, Value> {
-    let flat = |value: Value| match &value {
-        Value::Array(items) if items.len() == 1 && !items[0].is_object() => items[0].clone(),
-        Value::Array(items) if items.is_empty() => Value::Null,
-        Value::Array(_) => Value::String(value.to_string()),
-        _ => value,
-    };
-    claim.into_iter().map(|(key, value)| (key, flat(value))).collect()
+/// The row of a claim. Lists become text, so that a table shows what a claim compares: those of names in their place,
+/// and others in columns `NAME.list`, because the column `NAME` has the numbers of claims about one value.
+fn row<'py>(claim: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
+    let py = claim.py();
+    let row = PyDict::new(py);
+    for (key, value) in claim.iter() {
+        let Ok(items) = value.cast::<PyList>() else {
+            row.set_item(key, &value)?;
+            continue;
+        };
+        let names = items.iter().all(|item| item.is_instance_of::<PyString>());
+        match items.len() {
+            0 => row.set_item(key, py.None())?,
+            1 if !items.get_item(0)?.is_instance_of::<PyDict>() => row.set_item(key, items.get_item(0)?)?,
+            _ if names => row.set_item(key, json_text(items)?)?,
+            _ => row.set_item(format!("{key}.list"), json_text(items)?)?,
+        }
+    }
+    Ok(row)
+}
+
+/// A list as JSON.
+fn json_text<'py>(items: &Bound<'py, PyList>) -> PyResult<Bound<'py, PyAny>> {
+    let options = PyDict::new(items.py());
+    options.set_item("ensure_ascii", false)?;
+    items.py().import("json")?.getattr("dumps")?.call((items,), Some(&options))
 }
 
 /// Unwinds from within the plan when the user stops it: the runs under way are finished, no other is begun.

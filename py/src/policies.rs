@@ -79,6 +79,7 @@ pub(crate) fn table(own: Option<&Bound<'_, PyDict>>) -> PyResult<Policies> {
             }),
             (false, true) => policies.add_window(name, move |spec: &PolicySpec, _: &Config| {
                 let class = Python::attach(|py| class.clone_ref(py));
+                Python::attach(|py| takes(py, &class, spec)).map_err(|error| setting(spec, &error))?;
                 let spec = spec.clone();
                 Ok(Arc::new(move |start: Start| {
                     let window =
@@ -101,6 +102,22 @@ fn setting(spec: &PolicySpec, error: &PyErr) -> PolicyError {
 
 /// An instance of the class. Its keyword arguments are the settings and, for a window, the initial values.
 fn made(py: Python<'_>, class: &Py<PyAny>, spec: &PolicySpec, start: Option<Start>) -> PyResult<Py<PyAny>> {
+    class.call(py, (), Some(&arguments(py, spec, start)?))
+}
+
+/// Whether the class of a window takes the settings: windows are made during the run, where an error has no line.
+fn takes(py: Python<'_>, class: &Py<PyAny>, spec: &PolicySpec) -> PyResult<()> {
+    let arguments = arguments(py, spec, Some(Start { unit: 0, window: 0, ssthresh: 0 }))?;
+    match py.import("inspect")?.call_method1("signature", (class,)) {
+        Ok(signature) => signature.call_method("bind", (), Some(&arguments)).map(drop),
+        // Some classes of C have no signature.
+        Err(error) if error.is_instance_of::<PyValueError>(py) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// The keyword arguments of a class.
+fn arguments<'py>(py: Python<'py>, spec: &PolicySpec, start: Option<Start>) -> PyResult<Bound<'py, PyDict>> {
     let arguments = PyDict::new(py);
     for (name, value) in &spec.settings {
         match value {
@@ -120,7 +137,7 @@ fn made(py: Python<'_>, class: &Py<PyAny>, spec: &PolicySpec, start: Option<Star
         arguments.set_item("initial", window)?;
         arguments.set_item("threshold", ssthresh)?;
     }
-    class.call(py, (), Some(&arguments))
+    Ok(arguments)
 }
 
 thread_local! {

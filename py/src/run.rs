@@ -26,6 +26,9 @@ pub(crate) struct Run {
     policies: Policies,
 }
 
+/// The columns of series that are texts, whatever links and flows are called.
+const TEXTS: [&str; 6] = ["path", "why", "by", "flow", "cause", "tsns"];
+
 #[pymethods]
 impl Run {
     /// The result as a dict, with the entries that `anabranch run --json` prints.
@@ -71,7 +74,7 @@ impl Run {
     /// The series `name` as a table.
     fn series(&self, name: &str) -> PyResult<Option<Table>> {
         let found = self.series.iter().find(|(known, _)| known == name);
-        found.map(|(_, text)| Table::of_csv(text)).transpose()
+        found.map(|(_, text)| Table::of_csv(text, &TEXTS)).transpose()
     }
 
     /// The scenario that was run as canonical TOML, if a document can say it.

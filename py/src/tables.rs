@@ -88,8 +88,9 @@ impl Table {
         Table::of(made.collect::<PyResult<_>>()?)
     }
 
-    /// A table of the CSV text `text`, whose first row names the columns. A column of numbers has numbers.
-    pub(crate) fn of_csv(text: &[u8]) -> PyResult<Table> {
+    /// A table of the CSV text `text`, whose first row names the columns. A column of numbers has numbers, but for
+    /// those with the names `texts`.
+    pub(crate) fn of_csv(text: &[u8], texts: &[&str]) -> PyResult<Table> {
         let failed = |error: csv::Error| PyValueError::new_err(error.to_string());
         let mut reader = csv::Reader::from_reader(text);
         let names: Vec<String> = reader.headers().map_err(failed)?.iter().map(str::to_owned).collect();
@@ -99,8 +100,11 @@ impl Table {
                 column.push((!field.is_empty()).then(|| field.to_owned()));
             }
         }
-        let columns = columns.iter().map(|column| numbers(column));
-        Table::of(names.into_iter().zip(columns).collect())
+        let made = |(name, fields): (String, Vec<Option<String>>)| match texts.contains(&name.as_str()) {
+            true => (name, Arc::new(StringArray::from_iter(fields)) as ArrayRef),
+            false => (name, numbers(&fields)),
+        };
+        Table::of(names.into_iter().zip(columns).map(made).collect())
     }
 }
 

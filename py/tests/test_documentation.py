@@ -1,6 +1,8 @@
 """The code of the guide and of the README runs as it stands there."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,3 +20,19 @@ def test_code_of_documents_runs(document: str, tmp_path: Path, monkeypatch: pyte
     names: dict[str, object] = {}
     for block in blocks:
         exec(block, names)
+
+
+def test_the_classes_of_the_guide_are_policies_for_mypy(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/python.md").read_text(), re.DOTALL)
+    classes = next(block for block in blocks if "class Shortest" in block)
+    uses = """
+route: type[anabranch.RoutePolicy] = Shortest
+window: type[anabranch.WindowPolicy] = Cautious
+anabranch.sweep("x.toml", vary={"era": ("rfc4960", "rfc9260")}, measure={"time": "flows.upload.completion"})
+"""
+    (tmp_path / "mine.py").write_text(f"import anabranch\n{classes}{uses}")
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "mine.py"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert checked.returncode == 0, checked.stdout

@@ -53,6 +53,11 @@ def test_faults_of_a_policy_are_exceptions() -> None:
         anabranch.run(text, policies={"mine": Nowhere})
     with pytest.raises(TypeError, match="no policy"):
         anabranch.run(text, policies={"mine": object})
+    with pytest.raises(anabranch.ScenarioError, match="unexpected keyword argument 'far'") as raised:
+        anabranch.run(LOSSY + '[flow.sctp]\nwindow = { name = "mine", far = 1 }\n', policies={"mine": Fixed})
+    assert raised.value.line and raised.value.key
+    with pytest.raises(TypeError, match="`policies` is a dict of names and classes"):
+        anabranch.run(text, policies=[Same])  # type: ignore[arg-type]
     with pytest.raises(anabranch.ScenarioError, match="takes no arguments"):
         anabranch.run(LOSSY + '[flow.sctp]\nnew = { name = "mine", far = 1 }\n', policies={"mine": Same})
 

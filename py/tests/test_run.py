@@ -161,8 +161,33 @@ def test_notebooks_show_tables_and_figures() -> None:
     assert "<table>" in result._repr_html_() and "upload" in result._repr_html_()
     figure = result.plot()
     assert len(figure.data) >= 1 and figure.layout.yaxis.title.text == "congestion window (bytes)"
+    assert figure.layout.yaxis.exponentformat == "SI"
     with pytest.raises(KeyError, match="there are"):
         result.plot("nothing")
+
+
+def test_every_series_is_drawn_with_its_numbers_or_refused() -> None:
+    pytest.importorskip("plotly")
+    result = anabranch.run(SCENARIO, set={"flow.upload.send": "1 MB", "link.wifi.loss": "5 %"}, series=True)
+    for kind in {name.rsplit(".", 1)[-1] for name in result.series} - {"blocked"}:
+        figure = result.plot(kind)
+        assert figure.layout.yaxis.title.text not in (None, "", "why", "tsns"), kind
+        assert all(not isinstance(y, str) for line in figure.data for y in line.y), kind
+    sent = result.plot("sent")
+    assert (sent.layout.yaxis.title.text, sent.data[0].mode) == ("TSN", "markers")
+    with pytest.raises(ValueError, match="blocked: it has no numbers to draw.*time, by, path"):
+        result.plot("blocked")
+
+
+@pytest.mark.parametrize("names", [("1", "2"), ("inf", "nan")])
+def test_names_in_series_are_texts(names: tuple[str, str]) -> None:
+    pandas = pytest.importorskip("pandas")
+    links = [link | {"name": name} for link, name in zip(DICT["link"], names, strict=True)]
+    result = anabranch.run(DICT | {"link": links}, set={"flow.upload.sctp.new": "round-robin"}, series=True)
+    windows = result.series["upload.windows"]
+    assert set(windows["path"]) == set(names) and set(result.series["upload.sent"]["why"]) == {"new"}
+    merged = windows.to_pandas().merge(result.paths.to_pandas(), left_on="path", right_on="name")
+    assert isinstance(merged, pandas.DataFrame) and len(merged) == len(windows)
 
 
 LONG = SCENARIO.replace("100 kB", "10 GB")
@@ -236,7 +261,35 @@ def test_publications_and_models() -> None:
         anabranch.model("receive-buffer-blocking", primary="much")
 
 
+def test_claims_are_shown_relative_to_the_first_reference() -> None:
+    pytest.importorskip("plotly")
+    judged = anabranch.reproduce("receive-buffer-blocking", claims="table1", seeds=1)
+    claim = judged["claims"][0]
+    known = [name for name in claim if name in ("paper", "ns2", "anabranch")]
+    assert known == ["paper", "ns2", "anabranch"]
+    figure = judged.plot()
+    assert [line.name for line in figure.data] == known
+    assert [line.y[0] for line in figure.data] == pytest.approx([claim[name] / claim["paper"] for name in known])
+    # Also where JSON sorts the names.
+    from anabranch._plot import numbers
+
+    assert list(numbers({"anabranch": 2, "paper": 1, "holds": True})) == ["paper", "anabranch"]
+    table = judged.claims
+    assert all(isinstance(value, float) for value in table["anabranch"] if value is not None)
+    assert all(isinstance(value, float) for value in table["paper"] if value is not None)
+
+
+def test_lists_of_claims_have_columns_of_their_own() -> None:
+    judged = anabranch.reproduce("receive-buffer-blocking", seeds=1)
+    lists = [claim["anabranch"] for claim in judged["claims"] if isinstance(claim["anabranch"], list) and len(claim["anabranch"]) > 1]
+    assert lists and [json.loads(text) for text in judged.claims["anabranch.list"] if text] == lists
+    for name in ("paper", "ns2", "anabranch"):
+        assert {type(value) for value in judged.claims[name]} == {float, type(None)}, name
+
+
 def test_an_error_names_the_file_or_the_key(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="the scenario is empty: expected a path"):
+        anabranch.run("")
     (tmp_path / "old.toml").write_bytes(b"# caf\xe9\n")
     with pytest.raises(ValueError, match="old.toml: this is not text"):
         anabranch.run(tmp_path / "old.toml")

@@ -57,6 +57,8 @@ def test_means_have_no_column_twice(place: Path) -> None:
     study = anabranch.sweep(place / "scenario.toml", vary={"era": ["rfc9260"]}, measure={"a": entry, "b": entry}, seeds=2)
     assert list(study.means()[0]) == ["era", "a", "a_ci95", "a_n", "b", "b_ci95", "b_n"]
     clash = anabranch.sweep(place / "scenario.toml", measure={"a": entry, "a_n": entry}, seeds=2)
+    with pytest.raises(TypeError, match="`measure` is a dict"):
+        anabranch.sweep(place / "scenario.toml", measure=["flows.upload.completion"])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="`a_n`"):
         clash.means()
     pytest.importorskip("plotly")

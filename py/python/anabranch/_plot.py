@@ -10,12 +10,22 @@ if TYPE_CHECKING:
     from anabranch._results import Reproduction, Series, SweepResult
 
 LABELS = {
-    "windows": ("cwnd", "congestion window (bytes)"),
-    "rto": ("rto", "retransmission timeout (s)"),
-    "peer_window": ("bytes", "peer's window (bytes)"),
-    "queue": ("bytes", "queue (bytes)"),
+    "windows": {"cwnd": "congestion window (bytes)"},
+    "rto": {"rto": "retransmission timeout (s)"},
+    "peer_window": {"bytes": "peer's window (bytes)"},
+    "queue": {"bytes": "queue (bytes)"},
+    "sent": {"tsn": "TSN", "sequence": "first byte of the segment"},
+    "marked": {"tsn": "TSN", "sequence": "first byte of the segment"},
+    "acked": {"cumulative_tsn": "highest TSN acknowledged without a gap", "acknowledged": "acknowledged without a gap (bytes)"},
+    "held": {"bytes": "held beyond the first gap (bytes)"},
+    "reordering": {"depth": "TSNs below the highest one received (Multipath TCP: bytes)"},
+    "throughput": {"throughput": "user data read (bit/s)"},
+    "drops": {"packet": "number of the packet"},
 }
-"""By series, which column is drawn and what the axis says; of others the last column of numbers."""
+"""By series, which column is drawn and what the axis says: the first column that the series has. SCTP counts in TSNs, TCP in bytes."""
+
+EVENTS = {"sent", "marked", "reordering", "drops"}
+"""The series whose rows are events: no value holds until the next."""
 
 COLORS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"]
 """The colours of the pages that `--report` writes: Okabe and Ito's palette."""
@@ -27,6 +37,8 @@ def figure(x: str, y: str) -> Any:
 
     made = plotly.graph_objects.Figure()
     made.update_layout(template="plotly_white", colorway=COLORS, xaxis_title=x, yaxis_title=y, legend_title_text="")
+    made.update_xaxes(exponentformat="SI")
+    made.update_yaxes(exponentformat="SI")
     made.update_yaxes(rangemode="tozero")
     return made
 
@@ -54,13 +66,18 @@ def series(all: Series, wanted: str) -> Any:
         kinds = sorted({name.rsplit(".", 1)[-1] for name in all})
         hint = f"there are: {', '.join(kinds)}" if kinds else "ask for them: run(…, series=True)"
         raise KeyError(f"{wanted}: there is no such series; {hint}")
-    first = all[names[0]]
-    column, label = LABELS.get(wanted, (first.columns[-1], first.columns[-1]))
-    made = figure("time (s)", label)
+    drawn = {column: label for name in names for column, label in LABELS.get(wanted, {}).items() if column in all[name].columns}
+    if not drawn:
+        columns = ", ".join(all[names[0]].columns)
+        raise ValueError(f"{wanted}: it has no numbers to draw; `series[{names[0]!r}]` is its table, with the columns {columns}")
+    made = figure("time (s)", ", ".join(drawn.values()))
+    if not drawn.keys().isdisjoint(("tsn", "cumulative_tsn")):
+        # TSNs begin anywhere.
+        made.update_yaxes(rangemode="normal")
     for name in names:
         table = all[name].to_dict()
-        times = next(iter(table.values()))
-        values = table.get(column) or list(table.values())[-1]
+        column = next(column for column in LABELS[wanted] if column in table)
+        times, values = table["time"], table[column]
         paths = table.get("path", [""] * len(times))
         for path in dict.fromkeys(paths):
             chosen = [number for number, known in enumerate(paths) if known == path]
@@ -68,6 +85,7 @@ def series(all: Series, wanted: str) -> Any:
                 x=[times[number] for number in chosen],
                 y=[values[number] for number in chosen],
                 name=" ".join(part for part in (name.rsplit(".", 1)[0], str(path)) if part),
+                mode="markers" if wanted in EVENTS else "lines",
                 line_shape="hv",
             )
     return made
@@ -99,7 +117,7 @@ def sweep(result: SweepResult, measure: str) -> Any:
 
 
 def claims(reproduction: Reproduction) -> Any:
-    """Every claim about one value: what the references say, and what comes out, relative to the first reference."""
+    """Every claim about one value: what the references say, and what comes out, relative to the first reference that says something."""
     made = figure("claim", "relative to the first reference")
     columns: dict[str, tuple[list[str], list[float]]] = {}
     for claim in reproduction["claims"]:
@@ -118,5 +136,5 @@ def claims(reproduction: Reproduction) -> Any:
 
 def numbers(claim: dict[str, Any]) -> dict[str, float]:
     """The single values of a claim: those of the references by name, and "anabranch", which comes last."""
-    plain = {name: value for name, value in claim.items() if isinstance(value, (int, float))}
-    return {name: float(value) for name, value in plain.items() if not isinstance(value, bool)}
+    plain = {name: value for name, value in claim.items() if isinstance(value, (int, float)) and not isinstance(value, bool)}
+    return {name: float(plain[name]) for name in sorted(plain, key=lambda name: name == "anabranch")}

@@ -1,6 +1,6 @@
 """What a policy written in Python is."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from anabranch._core import Acked, Ask, Path, Sibling
@@ -17,7 +17,7 @@ class RoutePolicy(Protocol):
     (docs/advice.md).
     """
 
-    def choose(self, ask: Ask, paths: Sequence[Path]) -> Path | int | None:
+    def choose(self, ask: Ask, paths: list[Path]) -> Path | int | None:
         """A path, its `id`, or None to send nothing now. May be asked twice: it changes nothing."""
         ...
 
@@ -34,14 +34,21 @@ class WindowPolicy(Protocol):
 
     window: float
 
-    def acked(self, acked: Acked, all: Sequence[Sibling]) -> None:
+    def acked(self, acked: Acked, all: list[Sibling]) -> None:
         """Data of this path was acknowledged; `all` are the windows of the connection, this one included."""
         ...
 
-    def lost(self, how: str, outstanding: int, all: Sequence[Sibling]) -> None:
+    def lost(self, how: str, outstanding: int, all: list[Sibling]) -> None:
         """Data of this path was lost: `how` is "missing" or "timeout", `outstanding` the bytes not acknowledged."""
         ...
 
 
 Policy = Any
-"""A class that follows [`RoutePolicy`] or [`WindowPolicy`], or a function that returns such an object."""
+"""A class that follows [`RoutePolicy`] or [`WindowPolicy`]."""
+
+
+def by_name(policies: Mapping[str, Policy] | None) -> dict[str, Policy] | None:
+    """Policies by name as a dict; None if there are none."""
+    if policies is not None and not isinstance(policies, Mapping):
+        raise TypeError(f"`policies` is a dict of names and classes, such as {{'mine': Mine}}, not {type(policies).__name__}")
+    return dict(policies) if policies else None

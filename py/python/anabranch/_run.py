@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from anabranch import _core, _progress
-from anabranch._policies import Policy
+from anabranch._policies import Policy, by_name
 from anabranch._results import Model, Reproduction, Result
 from anabranch._text import Source, edits, read
 
@@ -31,7 +31,7 @@ def run(
     Raises ScenarioError if anything in the scenario is wrong. Ctrl-C ends the run. The GIL is released meanwhile.
     """
     file, text = read(scenario, "scenario")
-    own = dict(policies) if policies else None
+    own = by_name(policies)
     with _progress.of_run(progress, "run") as watch:
         return Result(_core.run(file, text, edits(set), seed, series, own, watch))
 
@@ -54,7 +54,7 @@ def loopback(
     """
     if not hasattr(_core, "loopback"):
         raise NotImplementedError("anabranch.loopback needs Linux; runs and sweeps do not")
-    own = dict(policies) if policies else None
+    own = by_name(policies)
     return _core.loopback(size, own, new, retransmit, window, within)
 
 

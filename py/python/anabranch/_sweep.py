@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from anabranch import _core, _progress
-from anabranch._policies import Policy
+from anabranch._policies import Policy, by_name
 from anabranch._results import Interrupted, SweepResult
 from anabranch._text import Source, edits, is_text, read
 
@@ -16,7 +16,7 @@ from anabranch._text import Source, edits, is_text, read
 def sweep(
     scenario: Source,
     *,
-    vary: Mapping[str, list[Any]] | None = None,
+    vary: Mapping[str, Sequence[Any]] | None = None,
     measure: Mapping[str, str] | None = None,
     seeds: int | None = None,
     until: Mapping[str, str] | None = None,
@@ -40,6 +40,8 @@ def sweep(
 
     Raises ScenarioError if anything is wrong, before the first run. Ctrl-C raises Interrupted with what is finished.
     """
+    if measure is not None and not isinstance(measure, Mapping):
+        raise TypeError(f"`measure` is a dict of names and quantities, such as {{'time': 'flows.upload.completion'}}, not {type(measure).__name__}")
     if measure is not None:
         checked = over(scenario, described(vary, measure, seeds, until, compare), set, policies)
     elif any(entry is not None for entry in (vary, seeds, until, compare)):
@@ -51,7 +53,7 @@ def sweep(
     if client is not None:
         from anabranch import _dask
 
-        return _dask.sweep(checked, client, out, dict(policies or {}), progress, task_seconds)
+        return _dask.sweep(checked, client, out, by_name(policies) or {}, progress, task_seconds)
     with tempfile.TemporaryDirectory(prefix="anabranch-") as place:
         directory = Path(out) if out is not None else Path(place) / "sweep"
         try:
@@ -63,7 +65,7 @@ def sweep(
 
 
 def described(
-    vary: Mapping[str, list[Any]] | None,
+    vary: Mapping[str, Sequence[Any]] | None,
     measure: Mapping[str, str],
     seeds: int | None,
     until: Mapping[str, str] | None,
@@ -80,7 +82,7 @@ def over(
     """The sweep `sweep` over a scenario."""
     file, text = read(scenario, "scenario")
     described = _core.to_toml({"scenario": file, **sweep})
-    return _core.Sweep.over(("sweep", described), (file, text), edits(set), dict(policies) if policies else None)
+    return _core.Sweep.over(("sweep", described), (file, text), edits(set), by_name(policies))
 
 
 def of_sweep(
@@ -99,4 +101,4 @@ def of_sweep(
     folder = Path() if is_text(source) else Path(name).parent
     # Without the key the strict reader says so, with its line.
     scenario_text = read(folder / scenario, "scenario") if scenario else ("scenario", "")
-    return _core.Sweep.over((name, text), scenario_text, edits(set), dict(policies) if policies else None)
+    return _core.Sweep.over((name, text), scenario_text, edits(set), by_name(policies))

@@ -24,6 +24,8 @@ def read(source: Source, called: str) -> tuple[str, str]:
         return called, _core.to_toml(dict(source))
     if is_text(source):
         return called, str(source)
+    if source == "":
+        raise ValueError(f"the {called} is empty: expected a path, a text of TOML or a dict")
     try:
         return os.fspath(source), Path(source).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
