@@ -82,12 +82,17 @@ impl Association {
     pub(super) fn move_to(&mut self, id: PathId, local: Address, now: Time) {
         self.evacuate(id, now);
         self.paths.go_from(id, local);
+        self.begin_path_anew(id);
+        self.sender.event();
+    }
+
+    /// Packets of the path take another route from now on, of which nothing is known.
+    fn begin_path_anew(&mut self, id: PathId) {
         self.paths.fix_mtu(id, &self.config);
         self.paths.begin_congestion(id, &self.config, &self.window);
         let view = self.paths.view_mut(id);
         (view.srtt, view.min_rtt) = (None, None);
         self.paths.get_mut(id).timed = None;
-        self.sender.event();
     }
 
     /// The pair was not confirmed: the path moves to the next local address.
@@ -124,12 +129,11 @@ impl Association {
         }
     }
 
-    /// Moves the path to another local address, where its window begins anew. The new pair must be verified, unless no
-    /// other path carries data.
+    /// Moves the path to another local address. Its window begins anew, and its round-trip time and MTU are measured
+    /// again. The new pair must be verified, unless no other path carries data.
     pub(crate) fn go_from(&mut self, id: PathId, local: Address, now: Time) {
         let others = self.paths.views().iter().any(|other| other.id != id && other.carries());
         self.paths.go_from(id, local);
-        self.paths.begin_congestion(id, &self.config, &self.window);
         self.paths.view_mut(id).rto = self.config.rto_initial;
         self.paths.note_rto(id, now, None, &mut self.notes);
         self.paths.ask(id);
@@ -137,6 +141,7 @@ impl Association {
             self.evacuate(id, now);
             self.set_state(id, PathState::Unconfirmed);
         }
+        self.begin_path_anew(id);
     }
 }
 

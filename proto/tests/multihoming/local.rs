@@ -48,7 +48,8 @@ fn heartbeats_wait_for_the_interface() {
 
 /// The peer's second address does not answer our second, is asked from our first at 3 s and does: both paths go
 /// from there. An answer to what was asked from the second verifies nothing then. When the first is down, both go
-/// from the second, one with data at once, the other once it has been verified.
+/// from the second, one with data at once, the other once it has been verified. What was measured from the first, and
+/// what a router there said of the size of packets, does not hold there.
 //= rfc9260#section-5.4
 #[test]
 fn when_no_path_is_left_they_go_from_another_address() {
@@ -63,8 +64,12 @@ fn when_no_path_is_left_they_go_from_another_address() {
     assert_eq!(bench.view(1).state, PathState::Unconfirmed, "that was asked from the second");
     bench.hear(Chunk::HeartbeatAck(Heartbeat::new(right.clone())));
     assert_eq!((bench.view(1).state, locals(&bench)), (PathState::Active, [address(0, 0); 2]));
+    bench.end.handle(bench.now, Incoming::TooBig(address(0, 1), 1000));
+    bench.drain();
+    assert_eq!((bench.view(0).pmdcs, bench.view(1).srtt.is_some()), (968, true));
     bench.up(0, false);
     assert_eq!(locals(&bench), [address(1, 0); 2]);
+    assert_eq!((bench.view(0).pmdcs, bench.view(1).srtt, bench.view(1).min_rtt), (1468, None, None));
     assert_eq!([bench.view(0).state, bench.view(1).state], [PathState::Active, PathState::Unconfirmed]);
     bench.send(1, FULL);
     assert_eq!(bench.loads(), [(3000, 0, vec![1])]);
