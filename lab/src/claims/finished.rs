@@ -6,14 +6,14 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use anabranch_proto::Policies;
 use anabranch_sim::scenario::Scenario;
 
 use super::{Mark, Measure};
-use crate::sweep::journal::{checked, digest, line, value, words};
+use crate::sweep::journal::{checked, digest, line, read_line, value, words};
 
 /// The values of a run, by measure.
 pub(super) type Values = Vec<Option<f64>>;
@@ -68,10 +68,14 @@ impl FinishedRuns {
         let mut reader = BufReader::new(file.try_clone().map_err(failed)?);
         let mut text = Vec::new();
         for number in 1.. {
-            text.clear();
             // A process that was killed leaves at most the beginning of a line, which is cut off.
-            if reader.read_until(b'\n', &mut text).map_err(failed)? == 0 || text.last() != Some(&b'\n') {
-                break;
+            match read_line(&mut reader, &mut text) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                    return Err(refused(format!("{error}; choose another file")));
+                }
+                Err(error) => return Err(failed(error)),
             }
             let entry = checked(&text);
             match (number, entry.and_then(read)) {
@@ -119,4 +123,18 @@ fn read(entry: &str) -> Option<(String, Values)> {
     let key = words.next()?.to_owned();
     let known = |word| value(word).map(|value| (!value.is_nan()).then_some(value));
     Some((key, words.map(known).collect::<Option<_>>()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_without_end_is_not_read_to_its_end() {
+        let place = tempfile::tempdir().expect("a directory");
+        let path = place.path().join("runs");
+        File::create(&path).and_then(|file| file.set_len(1 << 30)).expect("a sparse file");
+        let error = FinishedRuns::open(&path).expect_err("it holds no runs").to_string();
+        assert!(error.contains("a line is longer than"), "{error}");
+    }
 }

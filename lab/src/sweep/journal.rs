@@ -5,7 +5,7 @@
 //! recorded, so that a table that somebody has changed is noticed and not overwritten.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -36,6 +36,9 @@ pub struct FinishedRun {
 }
 
 const NAME: &str = "runs.journal";
+/// The largest number of bytes of a line that is read. The longest line that a sweep writes is its description, with two
+/// documents of 64 MiB in which characters are escaped. Tests have no time for that.
+const LONGEST: u64 = if cfg!(test) { 1 << 20 } else { 1 << 29 };
 /// The number of hexadecimal digits of a line's checksum.
 const CHECK: usize = 8;
 
@@ -102,11 +105,10 @@ impl Journal {
         let failed = |error| SweepError::Input { file: directory.join(NAME), error };
         let mut reader = BufReader::new(existing(directory)?);
         let (mut line, mut number, mut found) = (Vec::new(), 0, None);
-        while reader.read_until(b'\n', &mut line).map_err(failed)? > 0 && line.last() == Some(&b'\n') {
+        while read_line(&mut reader, &mut line).map_err(failed)? {
             number += 1;
             let entry = checked(&line).ok_or_else(|| refused(directory, &damaged(number)))?;
             found = entry.strip_prefix("sweep ").map(str::to_owned).or(found);
-            line.clear();
         }
         let why =
             || format!("`{NAME}` does not describe its sweep; run the sweep in this directory once more");
@@ -201,10 +203,11 @@ fn contents(
     let mut contents = Contents::default();
     let mut reader = BufReader::new(file);
     let (mut line, mut number) = (Vec::new(), 0);
-    while reader.read_until(b'\n', &mut line).map_err(failed)? > 0 {
+    loop {
         number += 1;
+        let complete = read_line(&mut reader, &mut line).map_err(failed)?;
         let begun = number > 1 || self::line(heading).as_bytes().starts_with(&line);
-        if line.last() != Some(&b'\n') && begun {
+        if !complete && begun {
             break;
         }
         contents.whole += line.len() as u64;
@@ -214,7 +217,6 @@ fn contents(
             1 => expect(entry, heading).map_err(|why| refused(directory, &why))?,
             _ => contents.take(entry, measures, keep).ok_or_else(fault)?,
         }
-        line.clear();
     }
     Ok(contents)
 }
@@ -300,6 +302,18 @@ fn expect(entry: &str, heading: &str) -> Result<(), String> {
 
 fn damaged(line: usize) -> String {
     format!("`{NAME}` is damaged at line {line}; choose another directory, or remove this one to begin again")
+}
+
+/// Reads the next line into `line`; false if it is incomplete, as at the end of the file.
+pub(crate) fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
+    line.clear();
+    if reader.take(LONGEST).read_until(b'\n', line)? as u64 == LONGEST {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "a line is longer than any that is written here",
+        ));
+    }
+    Ok(line.last() == Some(&b'\n'))
 }
 
 /// A line with this entry and its checksum.
@@ -419,6 +433,25 @@ mod tests {
         std::fs::write(place.path().join("runs.csv"), "").expect("a table");
         let error = open().map(drop).expect_err("its tables are there").to_string();
         assert!(error.contains("holds `runs.csv` but no sweep"), "{error}");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_line_without_end_is_not_read_to_its_end() {
+        let sweep = super::super::tests::sweep("");
+        let place = tempfile::tempdir().expect("a directory");
+        std::os::unix::fs::symlink("/dev/zero", place.path().join(NAME)).expect("a link");
+        let opened = Journal::open(&sweep, place.path(), |_| Ok(())).map(drop);
+        let read = Journal::read(&sweep, place.path(), |_| Ok(()));
+        let begun = tempfile::tempdir().expect("a directory");
+        Journal::open(&sweep, begun.path(), |_| Ok(())).map(drop).expect("it begins");
+        let journal = OpenOptions::new().write(true).open(begun.path().join(NAME));
+        journal.and_then(|journal| journal.set_len(1 << 32)).expect("a sparse file");
+        let later = Journal::open(&sweep, begun.path(), |_| Ok(())).map(drop);
+        for ended in [later, opened, read, Journal::description(place.path()).map(drop)] {
+            let error = ended.expect_err("it is no journal").to_string();
+            assert!(error.contains("a line is longer than"), "{error}");
+        }
     }
 
     #[test]
