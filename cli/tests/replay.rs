@@ -169,3 +169,24 @@ fn a_recording_needs_an_association_without_key() {
     let output = anabranch(&["send", "file", "--to", "127.0.0.1", "--key", "key", "--record", "recording"]);
     assert!(output.status.code() == Some(2) && stderr(&output).contains("--key"), "{}", stderr(&output));
 }
+
+/// Authentication covers user data, and a recording holds none: one authenticated chunk of a stranger would make a
+/// recording of all associations useless.
+#[test]
+fn a_recording_needs_associations_without_authentication() {
+    let place = tempfile::tempdir().expect("a directory");
+    let file = place.path().join("trace").display().to_string();
+    let client = ["--to", "127.0.0.1", "--timeout", "1"];
+    for (command, option) in [
+        (&["serve", "--udp", "0"][..], "--qlog"),
+        (&["serve", "--udp", "0"], "--perfetto"),
+        (&[&["send", "file"][..], &client].concat(), "--record"),
+        (&[&["perf"][..], &client].concat(), "--qlog"),
+    ] {
+        let command = [command, &["--set", "authentication=true", option, &file]].concat();
+        let output = anabranch(&command);
+        assert_eq!(output.status.code(), Some(2), "{command:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains("--set authentication=true"), "{command:?}: {}", stderr(&output));
+    }
+    assert_eq!(fs::read_dir(place.path()).expect("a directory").count(), 0, "no file is left");
+}

@@ -83,6 +83,12 @@ impl Transport {
         Ok(config)
     }
 
+    /// Whether chunks may be authenticated, or the exit status of a fault in the settings.
+    fn authenticates(&self) -> Result<bool, u8> {
+        let config = protocol("--set", &self.settings()).map_err(|error| refuse_scenario(&error))?;
+        Ok(self.key.is_some() || config.extensions.authentication)
+    }
+
     /// The settings of the protocol, `KEY=VALUE`.
     fn settings(&self) -> Vec<String> {
         let route = self.retransmit.iter().map(|policy| format!("retransmit={policy}"));

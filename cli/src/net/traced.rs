@@ -98,6 +98,12 @@ impl Recorded {
         if transport.key.is_some() {
             return Err(refuse("--qlog and --perfetto cannot be used with --key: a recording holds no key"));
         }
+        if transport.authenticates()? {
+            return Err(refuse(
+                "--record, --qlog and --perfetto cannot be used with --set authentication=true: authentication \
+                 covers user data, which a recording does not hold",
+            ));
+        }
         let file = record.map_or_else(|| beside(first), PathBuf::clone);
         match Recording::begin(&file, transport.settings(), listening) {
             Ok(recording) => {
