@@ -6,7 +6,7 @@ mod support;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -25,8 +25,12 @@ impl Lab {
     fn start(arguments: &[&str]) -> Lab {
         let mut all = vec!["lab", "--json"];
         all.extend(arguments);
-        let mut child =
-            command(&all).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
+        Lab::started(&mut command(&all))
+    }
+
+    /// The server that a command starts.
+    fn started(lab: &mut Command) -> Lab {
+        let mut child = lab.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
         let mut line = String::new();
         let stdout = child.stdout.take().expect("it is piped");
         BufReader::new(stdout).read_line(&mut line).expect("it tells its address");
@@ -291,6 +295,60 @@ fn ctrl_c_ends_it_and_its_runs() {
         std::thread::sleep(Duration::from_millis(50));
     }
     panic!("the run goes on");
+}
+
+/// Whoever is on this host can connect, also without the token.
+#[test]
+fn connections_without_a_request_do_not_stay() {
+    let mut limited = Command::new("sh");
+    limited.args([
+        "-c",
+        "ulimit -n 300 && exec \"$@\"",
+        "sh",
+        env!("CARGO_BIN_EXE_anabranch"),
+        "lab",
+        "--json",
+    ]);
+    let lab = Lab::started(&mut limited);
+    let half = || {
+        let mut stream = TcpStream::connect(lab.address).expect("it listens");
+        write!(stream, "GET / HTTP/1.1\r\nHost: {}\r\nX: ", lab.address).expect("it takes them");
+        stream
+    };
+    let mut idle: Vec<TcpStream> = (0..400).map(|_| half()).collect();
+    assert_eq!(lab.get("/").0, 200, "they are ended, and others have their turn");
+    idle[0].set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+    let told = idle[0].read_to_end(&mut Vec::new());
+    assert!(told.is_ok(), "it is closed: {told:?}");
+}
+
+/// A server that is killed ends no run; the system then does.
+#[test]
+fn a_run_has_an_end_without_the_server() {
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    let lab = Lab::start(&["--time", "40 s"]);
+    let (path, address) = (&lab.path, lab.address);
+    let body = json!({ "text": ENDLESS }).to_string();
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    let head = format!("POST {path}/runs HTTP/1.0\r\nHost: {address}\r\nContent-Type: application/json\r\n");
+    write!(stream, "{head}Content-Length: {}\r\n\r\n{body}", body.len()).expect("it takes the request");
+    let processors = std::thread::available_parallelism().expect("there are some").get();
+    let limit = format!("{} {0} seconds", 41 * processors);
+    let pid = lab.pid().as_raw_nonzero();
+    for _ in 0..500 {
+        let runs = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        for run in runs.split_whitespace() {
+            let limits = std::fs::read_to_string(format!("/proc/{run}/limits")).unwrap_or_default();
+            let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+            if limits.lines().any(|line| words(line) == format!("Max cpu time {limit}")) {
+                return;
+            }
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("no run has a limit of {limit}");
 }
 
 #[test]

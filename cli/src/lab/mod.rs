@@ -7,6 +7,7 @@
 
 mod answer;
 mod process;
+mod server;
 mod workshop;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -99,9 +100,7 @@ pub(crate) fn lab(arguments: &Arguments) -> u8 {
             return FAILED;
         }
         tokio::select! {
-            served = axum::serve(listener, router(workshop, address, &token)).into_future() => {
-                fail(format!("the server ended: {:?}", served.err()))
-            }
+            never = server::serve(listener, router(workshop, address, &token)) => match never {},
             signal = interrupts.next() => signal,
         }
     })

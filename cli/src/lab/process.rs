@@ -88,7 +88,13 @@ fn wrote_too_much(_: ExitStatus) -> bool {
 fn limit(child: &Child, limits: Limits) -> io::Result<()> {
     use rustix::process::{Pid, Resource, Rlimit, prlimit};
     let Some(process) = child.id().and_then(|id| Pid::from_raw(id.cast_signed())) else { return Ok(()) };
-    for (resource, most) in [(Resource::Data, limits.memory), (Resource::Fsize, FILE), (Resource::Core, 0)] {
+    let all = [
+        (Resource::Data, limits.memory),
+        (Resource::Fsize, FILE),
+        (Resource::Core, 0),
+        (Resource::Cpu, processor_seconds(limits.time)),
+    ];
+    for (resource, most) in all {
         match prlimit(Some(process), resource, Rlimit { current: Some(most), maximum: Some(most) }) {
             // The process has ended already.
             Err(rustix::io::Errno::SRCH) => break,
@@ -96,6 +102,13 @@ fn limit(child: &Child, limits: Limits) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// The processor time that a process can use within a time limit. If this server is killed, nobody else ends its runs.
+#[cfg(target_os = "linux")]
+fn processor_seconds(time: Duration) -> u64 {
+    let processors = std::thread::available_parallelism().map_or(1, |processors| processors.get() as u64);
+    time.as_secs().saturating_add(1).saturating_mul(processors)
 }
 
 /// On other systems no limits can be set on a running process.
