@@ -185,3 +185,73 @@ fn what_cannot_be_run_is_said() {
     let error = simulate(&small, &StopAndWait::default()).expect_err("it refuses").to_string();
     assert_eq!(error, "flow `f`: packets under 600 bytes are too small for it");
 }
+
+/// A stack that makes a mistake.
+struct Odd {
+    /// Bytes of its messages.
+    size: u32,
+    /// The deadline that both ends name for ever.
+    until: fn(Time) -> Time,
+}
+
+impl ForeignTransport for Odd {
+    fn name(&self) -> &str {
+        "stop-and-wait"
+    }
+    fn version(&self) -> &str {
+        "odd 1"
+    }
+    fn is_repeatable(&self) -> bool {
+        true
+    }
+    fn is_over_udp(&self) -> bool {
+        true
+    }
+    fn ends(&self, _: &Setup) -> Result<[Box<dyn ForeignEnd>; 2], String> {
+        let end = || Box::new(Waiting { size: self.size, until: self.until });
+        Ok([end(), end()])
+    }
+}
+
+struct Waiting {
+    size: u32,
+    until: fn(Time) -> Time,
+}
+
+impl ForeignEnd for Waiting {
+    fn message_size(&self) -> u32 {
+        self.size
+    }
+    fn start(&mut self, _: Time) {}
+    fn handle(&mut self, _: Time, _: ForeignPacket) {}
+    fn send(&mut self, _: Time, _: &Bytes) -> bool {
+        false
+    }
+    fn finish(&mut self, _: Time) {}
+    fn poll(&mut self, now: Time) -> ForeignOutput {
+        ForeignOutput::Wait(Some((self.until)(now)))
+    }
+    fn stage(&self) -> ForeignStage {
+        ForeignStage::Busy
+    }
+}
+
+fn mistake(size: u32, until: fn(Time) -> Time) -> String {
+    let odd = Odd { size, until };
+    let options = RunOptions { foreign: &[&odd], ..RunOptions::default() };
+    run(&scenario(""), options).expect_err("it makes a mistake").to_string()
+}
+
+#[test]
+fn a_stack_without_room_in_its_packets_is_named() {
+    let error = mistake(0, |now| now + TIMEOUT);
+    assert_eq!(error, "flow `f`: `stop-and-wait` has no room for user data in a packet");
+}
+
+#[test]
+fn a_stack_that_waits_for_the_past_for_ever_is_named() {
+    for until in [|_| Time::ZERO, |now| now] {
+        let error = mistake(100, until);
+        assert_eq!(error, "flow `f`: `stop-and-wait` waits again and again for a time that has passed");
+    }
+}

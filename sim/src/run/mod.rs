@@ -112,7 +112,12 @@ pub fn run(scenario: &Scenario, options: RunOptions<'_>) -> Result<RunResult, Ru
     let mut engine = Engine::new(plan.parts(plug_ins, observed, observer.take(), extra_polls)?);
     let stop = scenario.stop.map(|stop| Time::ZERO + stop);
     let expected = scenario.flows.iter().map(|flow| flow.traffic.amount()).sum();
+    let stuck = |engine: &Engine<'_, End>| match foreign {
+        [] => None,
+        _ => engine.agents().iter().find_map(End::stuck),
+    };
     let mut watch = |engine: &Engine<'_, End>| match &mut progress {
+        _ if stuck(engine).is_some() => ControlFlow::Break(()),
         None => ControlFlow::Continue(()),
         Some(progress) => {
             let (now, events) = (engine.reached(), engine.events());
@@ -123,8 +128,12 @@ pub fn run(scenario: &Scenario, options: RunOptions<'_>) -> Result<RunResult, Ru
     loop {
         match engine.run(stop.unwrap_or(Time::NEVER), &mut watch) {
             Ok(Halt::Paused) => pauses.push(Snapshot::new(&engine)),
-            Ok(Halt::Ended) => return Ok(collect::result(&plan, &engine, pauses)),
-            Err(interrupted) => return Err(RunError::Interrupted { at: interrupted.at }),
+            Ok(Halt::Ended) => {
+                return stuck(&engine).map_or_else(|| Ok(collect::result(&plan, &engine, pauses)), Err);
+            }
+            Err(interrupted) => {
+                return Err(stuck(&engine).unwrap_or(RunError::Interrupted { at: interrupted.at }));
+            }
         }
     }
 }

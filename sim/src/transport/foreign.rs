@@ -7,7 +7,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use anabranch_proto::policy::Why;
-use anabranch_proto::{Limit, LocalAddress, Purpose, Reason, Time};
+use anabranch_proto::{Duration, Limit, LocalAddress, Purpose, Reason, Time};
 use bytes::Bytes;
 
 use super::datagram::UDP_HEADER;
@@ -50,7 +50,8 @@ pub struct Setup {
 
 /// One end of a flow.
 pub trait ForeignEnd {
-    /// The user data of a message that fits one packet, in bytes: the size of messages if the scenario names none.
+    /// The user data of a message that fits one packet, in bytes: the size of messages if the scenario names none. Not
+    /// zero.
     fn message_size(&self) -> u32;
     /// The flow begins: connect, if this end does that.
     fn start(&mut self, now: Time);
@@ -87,7 +88,8 @@ pub enum ForeignOutput {
     Transmit(ForeignPacket),
     /// The application reads so many bytes of user data.
     Read(usize),
-    /// Nothing more now. Poll after the next packet, and not later than this time.
+    /// Nothing more now. Poll after the next packet, and not later than this time. If this time has passed, the end is
+    /// polled again at once; an end that says so again and again without doing anything ends the run with an error.
     Wait(Option<Time>),
 }
 
@@ -124,6 +126,9 @@ pub(crate) struct ForeignAgent {
     udp: bool,
     ip_header: u32,
     packets: u64,
+    /// How often in a row it waited for a time that had passed.
+    late: u32,
+    flow: String,
     result: ForeignResult,
 }
 
@@ -131,6 +136,9 @@ enum Application {
     Sender { pace: Pace, message: Bytes, finished: bool },
     Reader(Sink),
 }
+
+/// The number of times in a row that a stack may wait for a time that has passed.
+const MOST_LATE: u32 = 1000;
 
 /// The reason for packets: a foreign stack tells none.
 const REASON: Reason =
@@ -167,6 +175,8 @@ pub(super) fn agents(
         udp: transport.is_over_udp(),
         ip_header: site.ip_header(),
         packets: 0,
+        late: 0,
+        flow: site.flow.name.clone(),
         result: ForeignResult {
             name: transport.name().to_owned(),
             version: transport.version().to_owned(),
@@ -214,7 +224,12 @@ fn ends(site: &Site<'_>, transport: &dyn ForeignTransport) -> Result<[Box<dyn Fo
         paths: site.ends.paths.clone(),
         packet: site.mtu().saturating_sub(header),
     };
-    transport.ends(&setup).map_err(|why| RunError::Foreign { flow: flow.clone(), why })
+    let fails = |why| RunError::Foreign { flow: flow.clone(), why };
+    let made = transport.ends(&setup).map_err(fails)?;
+    if site.flow.message_size.is_none() && made[0].message_size() == 0 {
+        return Err(fails(format!("`{}` has no room for user data in a packet", transport.name())));
+    }
+    Ok(made)
 }
 
 fn addresses(site: &Site<'_>) -> [Vec<LocalAddress>; 2] {
@@ -265,7 +280,24 @@ impl ForeignAgent {
         took
     }
 
+    /// When the stack is polled next, if it waits until this time. A nanosecond passes if the time has come already.
+    fn next_poll(&mut self, until: Option<Time>, now: Time) -> Option<Time> {
+        if until.is_none_or(|until| until > now) {
+            self.late = 0;
+            return until;
+        }
+        self.late = self.late.saturating_add(1);
+        (self.late <= MOST_LATE).then(|| now + Duration::from_nanos(1))
+    }
+
+    /// Why the run cannot go on, if the stack does nothing and waits for what has passed.
+    pub(super) fn stuck(&self) -> Option<RunError> {
+        let why = || format!("`{}` waits again and again for a time that has passed", self.result.name);
+        (self.late > MOST_LATE).then(|| RunError::Foreign { flow: self.flow.clone(), why: why() })
+    }
+
     fn frame(&mut self, packet: ForeignPacket) -> Frame {
+        self.late = 0;
         self.packets += 1;
         let (from, to) = (packet.from.ip(), packet.to.ip());
         let route = self.routes.iter().find(|(near, far, _)| (*near, *far) == (from, to));
@@ -292,16 +324,18 @@ impl Agent for ForeignAgent {
             match self.end.poll(now) {
                 ForeignOutput::Transmit(packet) => return Output::Transmit(self.frame(packet), REASON),
                 ForeignOutput::Read(bytes) => {
+                    self.late = 0;
                     if let Application::Reader(sink) = &mut self.application {
                         sink.took(now, bytes);
                         sink.completes_bytes(now);
                     }
                 }
                 // What it has just learned may have made room for a message.
-                ForeignOutput::Wait(_) if self.write(now) => {}
+                ForeignOutput::Wait(_) if self.write(now) => self.late = 0,
                 ForeignOutput::Wait(until) => break until,
             }
         };
+        let own = self.next_poll(own, now);
         let start = (!self.started).then_some(self.start);
         let writes = match &self.application {
             Application::Sender { pace, .. } => pace.wakes(),

@@ -309,6 +309,14 @@ impl End {
         }
     }
 
+    /// Why the run cannot go on, if a stack of other people is at fault.
+    pub(crate) fn stuck(&self) -> Option<RunError> {
+        match self {
+            End::Foreign(agent) => agent.stuck(),
+            _ => None,
+        }
+    }
+
     /// The reading application, if this is the receiver's end.
     pub(crate) fn sink(&self) -> Option<&Sink> {
         match self {
