@@ -85,3 +85,19 @@ fn one_packet_takes_two_round_trips_and_a_half() {
     let expected: Duration = sizes.iter().map(|&size| Duration::from_millis(20) + bits(size)).sum();
     assert_eq!(seconds(&scenario), expected.as_secs_f64());
 }
+
+/// What the reader of documents refuses with its line, a scenario built in Rust is refused too.
+#[test]
+fn an_era_that_does_not_exist_and_an_endless_header_are_refused() {
+    let wrong = |change: fn(&mut Scenario)| {
+        let mut scenario = one_path("ns2", 1000);
+        change(&mut scenario);
+        run(&scenario, RunOptions::default()).expect_err("it is refused").to_string()
+    };
+    let era = wrong(|scenario| scenario.era = "nope".to_owned());
+    assert_eq!(era, "scenario: era: is none of the eras that `Rules::ERAS` lists");
+    let long = wrong(|scenario| scenario.ip_header = u32::MAX);
+    assert_eq!(long, "scenario: ip_header: must not exceed 255 bytes");
+    let long = wrong(|scenario| scenario.flows[0].ip_header = Some(u32::MAX));
+    assert!(long.ends_with("ip_header: must not exceed 255 bytes"), "{long}");
+}

@@ -80,7 +80,9 @@ pub fn protocol(option: &str, assignments: &[String]) -> Result<Config, Scenario
 pub struct Scenario {
     /// The name of the scenario: its file name without the extension.
     pub name: String,
-    /// The era of every flow that names none.
+    /// The era of every flow that names none: the reader of documents makes the parameters of such a flow from it. A
+    /// flow built in Rust has the parameters that it was given, so begin with those of its era
+    /// ([`Config::era`](anabranch_proto::Config::era)).
     pub era: String,
     /// The random seed.
     pub seed: u64,

@@ -3,7 +3,7 @@
 
 mod air;
 
-use anabranch_proto::Reliability;
+use anabranch_proto::{Config, Reliability};
 
 use crate::error::{Item, RunError};
 use crate::scenario::{
@@ -17,6 +17,10 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), RunError> {
     let flows = scenario.flows.iter().map(|flow| flow.name.as_str());
     distinct(flows.chain(scenario.traffic.iter().map(|traffic| traffic.name.as_str())), Item::Flow)?;
     scenario.traffic.iter().try_for_each(|t| traffic(t, scenario))?;
+    if Config::era(&scenario.era).is_none() {
+        at(Item::Scenario, Err(("era", "is none of the eras that `Rules::ERAS` lists")))?;
+    }
+    header(Item::Scenario, Some(scenario.ip_header))?;
     if scenario.measure.is_some_and(|[from, until]| until <= from) {
         at(Item::Scenario, Err(("measure", "must end after it begins")))?;
     }
@@ -98,7 +102,13 @@ fn queues(queues: &[Queue; 2]) -> Judgement {
     })
 }
 
+fn header(item: Item, bytes: Option<u32>) -> Result<(), RunError> {
+    let long = bytes.is_some_and(|bytes| bytes > 255);
+    at(item, if long { Err(("ip_header", "must not exceed 255 bytes")) } else { Ok(()) })
+}
+
 fn flow(flow: &Flow, scenario: &Scenario) -> Result<(), RunError> {
+    header(Item::Flow(flow.name.clone()), flow.ip_header)?;
     let rate = |rate: Option<u64>| rate == Some(0);
     let judgement = match (&flow.traffic, flow.traffic.amount()) {
         (_, Some(0)) => Err(("send", "must be at least 1 byte")),
