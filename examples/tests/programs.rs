@@ -27,6 +27,12 @@ fn endpoint_in_memory() {
 }
 
 #[test]
+fn own_socket() {
+    let text = output("own_socket", &[]);
+    assert!(text.lines().any(|line| line == "b\"hello\"") && text.ends_with("client: Closed\n"), "{text}");
+}
+
+#[test]
 fn own_route() {
     let text = output("own_route", &[]);
     let seconds = |rule: &str| -> f64 {

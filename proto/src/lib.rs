@@ -13,6 +13,10 @@
 //! }}
 //! ```
 //!
+//! A packet is a value. [`Packet::encode`](wire::Packet::encode) makes the bytes that a socket sends, and
+//! [`Packet::decode`](wire::Packet::decode) makes a packet of those that arrived; the addresses stand beside them. The
+//! example `own_socket` does both.
+//!
 //! A packet is built when it is polled and never queued. An extra call of `poll` changes nothing.
 
 mod association;
