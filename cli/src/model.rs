@@ -107,7 +107,7 @@ fn text(terms: &[Term]) -> String {
     format!("{}\n{}", table.trim_fmt(), conclusion(terms))
 }
 
-/// One sentence that says whether the secondary path blocks.
+/// Whether the secondary path blocks, by equation (1) and by (8), which can differ: (8) takes V1 = B1.
 fn conclusion(terms: &[Term]) -> String {
     let value = |name: &str| terms.iter().find(|term| term.name == name).and_then(|term| term.value);
     let (release, fill) = (value("release_time"), value("fill_time"));
@@ -121,11 +121,13 @@ fn conclusion(terms: &[Term]) -> String {
     };
     let verdict = match release.zip(fill) {
         Some((release, fill)) if release > fill => {
-            "The buffer is full before it is released: the secondary path blocks."
+            "the buffer is full before it is released: the secondary path blocks"
         }
-        _ => "The buffer is released before it is full: nothing blocks.",
+        _ => "the buffer is released before it is full: nothing blocks",
     };
-    format!("{verdict}\nBy equation 8 {primary}, and {secondary}.")
+    format!(
+        "By equation 1 {verdict}.\nBy equation 8, which lets new data fill the buffer at the full rate of the primary (V1 = B1), {primary}, and {secondary}."
+    )
 }
 
 fn number(value: f64, unit: &str) -> String {

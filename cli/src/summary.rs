@@ -76,8 +76,10 @@ fn cells(runs: &[FlowOfRun<'_>]) -> Vec<String> {
     let unfinished = runs.iter().filter(|(_, flow)| flow.missing.is_some()).count();
     let time = match (times.len(), unfinished) {
         (0, 0) => "no end".to_owned(),
-        (_, 0) => cell(&Summary::of(&times), table::seconds),
-        _ => format!("{}\n{unfinished} unfinished", cell(&Summary::of(&times), table::seconds)),
+        (_, 0) => cell(&Summary::of(&times), |time, _| table::seconds(time)),
+        _ => {
+            format!("{}\n{unfinished} unfinished", cell(&Summary::of(&times), |time, _| table::seconds(time)))
+        }
     };
     let again = |flow: &FlowResult| {
         let all = flow.retransmissions.fast.values().chain(flow.retransmissions.timeout.values());
@@ -89,7 +91,7 @@ fn cells(runs: &[FlowOfRun<'_>]) -> Vec<String> {
     };
     vec![
         time,
-        cell(&summary(&|(_, flow)| flow.goodput), table::rate),
+        cell(&summary(&|(_, flow)| flow.goodput), table::rate_beside),
         cell(&summary(&|(_, flow)| flow.packets as f64), count),
         cell(&summary(&|(_, flow)| again(flow)), count),
         cell(&summary(&|(_, flow)| flow.timeouts as f64), count),
@@ -97,16 +99,18 @@ fn cells(runs: &[FlowOfRun<'_>]) -> Vec<String> {
     ]
 }
 
-/// "18.534 s ± 0.012 s", and below it "sd 0.030 s".
-fn cell(summary: &Summary, show: fn(f64) -> String) -> String {
+/// "18.534 s ± 0.012 s", and below it "sd 0.030 s". `show` writes a value with the unit of the mean, which it gets too.
+fn cell(summary: &Summary, show: fn(f64, f64) -> String) -> String {
     match (summary.mean, summary.ci95, summary.sd) {
-        (Some(mean), Some(width), Some(sd)) => format!("{} ± {}\nsd {}", show(mean), show(width), show(sd)),
-        (Some(mean), ..) => show(mean),
+        (Some(mean), Some(width), Some(sd)) => {
+            format!("{} ± {}\nsd {}", show(mean, mean), show(width, mean), show(sd, mean))
+        }
+        (Some(mean), ..) => show(mean, mean),
         _ => "-".to_owned(),
     }
 }
 
-fn count(count: f64) -> String {
+fn count(count: f64, _: f64) -> String {
     if count.fract() == 0.0 { count.to_string() } else { format!("{count:.1}") }
 }
 
@@ -143,6 +147,12 @@ mod tests {
             assert!(text.contains(part), "{part} is not in\n{text}");
         }
         assert_eq!(text.matches("Mbit/s ±").count(), 1);
+    }
+
+    #[test]
+    fn the_interval_of_a_rate_has_the_unit_of_its_mean() {
+        let goodput = Summary::of(&[2.2e6, 2.5e6, 2.3e6]);
+        assert_eq!(cell(&goodput, table::rate_beside), "2.333 Mbit/s ± 0.379 Mbit/s\nsd 0.153 Mbit/s");
     }
 
     #[test]

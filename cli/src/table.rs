@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(crate) use anabranch_lab::units::{rate, seconds};
+pub(crate) use anabranch_lab::units::{rate, rate_beside, seconds};
 use anabranch_sim::results::{FlowResult, LinkResult, RunResult};
 use comfy_table::{
     CellAlignment, ColumnConstraint, ContentArrangement, Table, TableComponent, Width, presets,

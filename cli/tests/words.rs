@@ -275,6 +275,10 @@ fn the_model_says_where_it_has_no_limit() {
     let near = text(&["--receive-buffer", "1 MB", "--primary-rtt", "0 ms"]);
     assert!(near.contains("there is no limit for a primary without a round-trip time"), "{near}");
     assert!(text(&["--receive-buffer", "1 MB"]).contains("a primary above 801.6 kbit/s blocks"));
+    assert!(
+        small.contains("By equation 1 the buffer") && small.contains("(V1 = B1), "),
+        "each names its equation: {small}"
+    );
 }
 
 #[test]

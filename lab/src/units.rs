@@ -13,11 +13,16 @@ pub fn seconds(seconds: f64) -> String {
 
 /// Bit/s in the unit that leaves one to three digits before the point.
 pub fn rate(rate: f64) -> String {
-    match rate {
-        r if r >= 1e9 => format!("{:.3} Gbit/s", r / 1e9),
-        r if r >= 1e6 => format!("{:.3} Mbit/s", r / 1e6),
-        r if r >= 1e3 => format!("{:.3} kbit/s", r / 1e3),
-        r => format!("{r:.0} bit/s"),
+    rate_beside(rate, rate)
+}
+
+/// A rate with the unit that a rate as large as `size` has.
+pub fn rate_beside(rate: f64, size: f64) -> String {
+    match size {
+        r if r >= 1e9 => format!("{:.3} Gbit/s", rate / 1e9),
+        r if r >= 1e6 => format!("{:.3} Mbit/s", rate / 1e6),
+        r if r >= 1e3 => format!("{:.3} kbit/s", rate / 1e3),
+        _ => format!("{rate:.0} bit/s"),
     }
 }
 

@@ -83,7 +83,8 @@ fn own(outcome: &Outcome) -> String {
     match outcome.samples.as_slice() {
         // Half of the 95 % interval of the mean.
         [sample] if sample.n > 1 && outcome.is_known() => {
-            format!("{value} ± {}", shown(outcome, [Some(sample.ci95)].into_iter()))
+            let half = sample.ci95.zip(sample.mean).map(|(half, mean)| beside(half, mean, outcome.unit));
+            format!("{value} ± {}", half.unwrap_or_else(|| "unknown".to_owned()))
         }
         _ => value,
     }
@@ -137,15 +138,25 @@ fn shown(outcome: &Outcome, values: impl Iterator<Item = Option<Option<f64>>>) -
 }
 
 fn number(value: Option<f64>, unit: Unit) -> String {
-    let Some(value) = value else { return "never".to_owned() };
+    value.map_or_else(|| "never".to_owned(), |value| digits(value, value, unit))
+}
+
+/// Half of an interval, with the unit and the digits of its mean.
+fn beside(half: f64, mean: f64, unit: Unit) -> String {
+    let text = digits(half, mean, unit);
+    if unit == Unit::Rate { text } else { format!("{text} {}", unit.symbol()).trim_end().to_owned() }
+}
+
+/// A value with the digits that a number as large as `size` has.
+fn digits(value: f64, size: f64, unit: Unit) -> String {
     match unit {
         Unit::Bytes => format!("{value:.0}"),
-        Unit::Rate if value >= 1e6 => format!("{:.4} Mbit/s", value / 1e6),
+        Unit::Rate if size >= 1e6 => format!("{:.4} Mbit/s", value / 1e6),
         Unit::Rate => format!("{:.2} kbit/s", value / 1e3),
         Unit::Count if value.fract() == 0.0 => format!("{value:.0}"),
         Unit::Count => format!("{value:.4}"),
-        Unit::Seconds if value >= 1000.0 => format!("{value:.2}"),
-        Unit::Seconds if value >= 2.0 || value == 0.0 => format!("{value:.3}"),
+        Unit::Seconds if size >= 1000.0 => format!("{value:.2}"),
+        Unit::Seconds if size >= 2.0 || size == 0.0 => format!("{value:.3}"),
         Unit::Seconds => format!("{value:.6}"),
     }
 }
@@ -161,4 +172,20 @@ fn percent(share: f64) -> String {
         return "0 %".to_owned();
     }
     if percent.abs() >= 0.1 { format!("{percent:+.2} %") } else { format!("{percent:+.4} %") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_an_interval_has_the_digits_of_its_mean() {
+        let halves = [
+            beside(0.497_819, 19.359, Unit::Seconds),
+            beside(464_911.0, 2_336_000.0, Unit::Rate),
+            beside(0.5, 14.0, Unit::Count),
+            beside(0.000_5, 0.25, Unit::Seconds),
+        ];
+        assert_eq!(halves, ["0.498 s", "0.4649 Mbit/s", "0.5000", "0.000500 s"]);
+    }
 }
