@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use smallvec::{SmallVec, smallvec};
 
 use super::checksum::{CHECKSUM, checksum};
-use super::chunk::{Abort, Auth, Bare, Covered, Data, GapBlock, Heartbeat, Init, Sack, Unknown};
+use super::chunk::{Abort, Auth, Bare, Covered, Data, EcnEcho, GapBlock, Heartbeat, Init, Sack, Unknown};
 use super::{Address, Cause, Chunk, Copies, DecodeError, Ecn, EncodeError, HEADER, Packet, Param, Ports};
 use crate::{Ssn, Tsn};
 
@@ -420,4 +420,19 @@ fn only_the_first_auth_chunk_keeps_what_it_covers() {
         .filter_map(|chunk| if let Chunk::Auth(auth) = chunk { Some(&auth.covered.0) } else { None });
     let rest = bytes.slice(HEADER + 4 + 28..);
     assert_eq!(covered.collect::<Vec<_>>(), [&Some(rest), &None]);
+}
+
+/// FreeBSD's stack, and usrsctp, append the number of marked packets to an ECNE.
+#[test]
+fn an_ecne_may_be_longer() {
+    let cookie_ack = encoded(&packet(5, [Chunk::CookieAck(Bare)]));
+    let mut bytes = BytesMut::from(&cookie_ack[..]);
+    bytes.extend_from_slice(&hex("0c00 000c 00000007 00000003"));
+    let sum = {
+        bytes[8..12].fill(0);
+        checksum(&bytes)
+    };
+    bytes[8..12].copy_from_slice(&sum.to_le_bytes());
+    let found = decoded(&bytes.freeze()).expect("a packet").chunks;
+    assert!(matches!(found[1], Chunk::Ecne(EcnEcho { tsn: Tsn(7) })), "{found:?}");
 }

@@ -28,7 +28,10 @@ impl Content for EcnEcho {
         Ok(())
     }
 
+    /// Some stacks append the number of marked packets, which says nothing more to us.
     fn take(_: u8, value: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        Ok(EcnEcho { tsn: Tsn(value.u32()?) })
+        let echo = EcnEcho { tsn: Tsn(value.u32()?) };
+        value.skip();
+        Ok(echo)
     }
 }
