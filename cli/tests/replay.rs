@@ -180,7 +180,7 @@ fn a_recording_needs_associations_without_authentication() {
     for (command, option) in [
         (&["serve", "--udp", "0"][..], "--qlog"),
         (&["serve", "--udp", "0"], "--perfetto"),
-        (&[&["send", "file"][..], &client].concat(), "--record"),
+        (&[&["send", "Cargo.toml"][..], &client].concat(), "--record"),
         (&[&["perf"][..], &client].concat(), "--qlog"),
     ] {
         let command = [command, &["--set", "authentication=true", option, &file]].concat();
