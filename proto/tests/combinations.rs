@@ -300,6 +300,12 @@ impl Case {
             self.tell();
             panic!("side 1 has not noticed the restart");
         }
+        // What side 1 has read in part ends; nothing else of before is delivered.
+        while let Some(delivery) = self.world.ends[1].read(self.world.now, self.ids[1]) {
+            assert!(delivery.abandoned, "message {} of before the restart", delivery.ppid);
+            assert!(self.ledgers[0].parts.remove(&delivery.message).is_some(), "it was read in part");
+        }
+        assert!(self.ledgers[0].parts.is_empty(), "all that was read in part has ended");
         (self.ledgers, self.restarted) = Default::default();
         for side in 0..2 {
             self.ledgers[side].seen = self.world.events[side].len();

@@ -51,8 +51,6 @@ pub(crate) struct Path {
     /// Whether T3-rtx has expired and nothing was acknowledged since. By the rule `after_timeout`, one packet is then
     /// sent at a time.
     pub(crate) after_timeout: bool,
-    /// Whether a chunk was sent on this path since T3-rtx last expired.
-    pub(crate) used_after_timeout: bool,
     /// Whether the socket of the local address accepts packets now.
     pub(crate) writable: bool,
     /// What happens to the chunk that is being timed when the window is cut.
@@ -115,7 +113,6 @@ impl Path {
             timed: None,
             idle_rtos: 0,
             after_timeout: false,
-            used_after_timeout: false,
             writable: true,
             rtt_on_cut,
             points: Points::default(),

@@ -33,13 +33,6 @@ impl Paths {
         }
     }
 
-    /// Whether this path carries the one packet that it may carry after a timeout. Chunks that T3-rtx has spared (RACK)
-    /// are not that packet.
-    //= rfc9260#section-7.2.3
-    pub(crate) fn carries_its_one(&self, id: PathId) -> bool {
-        self.carries_one(id) && self.get(id).used_after_timeout && self.view(id).flight > 0
-    }
-
     /// The paths that were not removed.
     pub(crate) fn live(&self) -> Vec<PathId> {
         self.ids().filter(|id| self.view(*id).state != PathState::Removed).collect()

@@ -75,7 +75,6 @@ impl Paths {
         if (lowest && !new) || path.timers[Timer::T3] == Time::NEVER {
             path.timers.set(Timer::T3, expiry);
         }
-        path.used_after_timeout = true;
         path.timers.set(Timer::Idle, expiry);
         path.idle_rtos = 0;
         if new {

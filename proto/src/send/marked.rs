@@ -49,38 +49,20 @@ impl Sender {
             Some(path) => Choice::Send(path),
             None => self.routes.of(why).choose(&ask, around.paths.views()),
         };
-        let Choice::Send(named) = unless_dormant(choice, why, around.config, around.paths) else {
+        let Choice::Send(path) = unless_dormant(choice, why, around.config, around.paths) else {
             return None;
         };
-        let path = self.free_path(named, &ask, around.paths);
-        let granted = self.rights.admits_beyond(path, around.paths);
+        let granted = self.rights.granted().is_some() || self.rights.granted_on(path);
         let room = self.rights.may_retransmit() && around.paths.view(path).room > 0;
         let sendable = around.paths.sends(path) && around.paths.view(path).confirmed();
         if !sendable || !(granted || room) {
             return None;
         }
         let limit = if granted { Limit::Granted } else { Limit::Window };
-        if path == named
-            && let Some(reason) =
-                around.notes.if_on(|| self.routes.of(why).reason(&ask, around.paths.views()))
-        {
+        if let Some(reason) = around.notes.if_on(|| self.routes.of(why).reason(&ask, around.paths.views())) {
             around.notes.add(around.now, || NoteKind::Route { path, tsn, reason });
         }
         Some(PacketPlan { path, why, limit, ask })
-    }
-
-    /// The path of a packet that may leave regardless of the window. If the path that its route names carries the one
-    /// packet that it may carry after a timeout, the chunk stays on its last path, if that is as good and free.
-    //= rfc9260#section-7.2.3
-    fn free_path(&self, named: PathId, ask: &Ask, paths: &Paths) -> PathId {
-        let free = |id: &PathId| {
-            let as_good = paths.view(*id).state == paths.view(named).state;
-            as_good && paths.sends(*id) && !paths.carries_its_one(*id)
-        };
-        match self.rights.granted().is_some() && paths.carries_its_one(named) {
-            true => ask.last.filter(free).unwrap_or(named),
-            false => named,
-        }
     }
 
     pub(super) fn ask_again(&self, tsn: Tsn, why: Why, paths: &Paths) -> Option<Ask> {

@@ -267,18 +267,10 @@ impl Rights {
         }
     }
 
-    /// Whether a packet of marked chunks may leave on this path regardless of the window. No right admits a second
-    /// packet on a path that may carry one.
-    pub(super) fn admits_beyond(&self, path: PathId, paths: &Paths) -> bool {
-        (self.granted.is_some() || self.granted_on(path)) && !paths.carries_its_one(path)
-    }
-
     /// Opens the paths on which one packet of marked chunks may leave regardless of the window.
     pub(super) fn open_granted(&self, paths: &mut Paths) {
         for id in paths.ids().filter(|id| self.granted_on(*id)) {
-            if !paths.carries_its_one(id) {
-                paths.grant_room(id);
-            }
+            paths.grant_room(id);
         }
     }
 

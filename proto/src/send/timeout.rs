@@ -52,7 +52,6 @@ impl Sender {
         view.back_off(limits);
         path.end_timing();
         path.after_timeout |= !probe;
-        path.used_after_timeout = false;
         path.timers.set(Timer::T3, Time::NEVER);
         // An RTO without an answer is a loss. It does not also count as idle time.
         path.timers.set(Timer::Idle, Time::NEVER);

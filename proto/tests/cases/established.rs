@@ -74,7 +74,7 @@ fn from_the_peer() {
         ("SHUTDOWN COMPLETE", chunk(14, 0, &[]), NOTHING),
         ("HEARTBEAT ACK that nobody asked for", chunk(5, 0, &param(1, &[0; 40])), NOTHING),
         ("HEARTBEAT of 60,000 bytes", heartbeat(&[1; 60_000]), "HEARTBEAT-ACK"),
-        ("ASCONF without AUTH", chunk(193, 0, &[0, 0, 0, 1]), NOTHING),
+        ("ASCONF that was not agreed", chunk(193, 0, &[0, 0, 0, 1]), "ERROR"),
         ("AUTH that was not agreed", chunk(15, 0, &[0; 24]), NOTHING),
         ("FORWARD TSN that was not agreed", chunk(192, 0, &[0, 0, 0, 9]), "ERROR"),
         ("PAD", chunk(132, 0, &[0; 40]), NOTHING),

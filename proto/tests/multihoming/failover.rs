@@ -295,16 +295,13 @@ fn acknowledgements_of_marked_chunks_may_clear_errors() {
 /// RTO.Min of 100 ms, below the peer's SACK delay of 200 ms: single messages are sent on both paths before their SACK
 /// arrives. When path 0 is cut at 10 s, those acknowledgements must not keep it active: with Path.Max.Retrans = 2 the
 /// third timeout in a row makes it inactive, after three RTOs, each twice the last and followed by at most 500 ms until
-/// the next message. Where every acknowledgement clears the count, that takes seconds longer. (By the rule
-/// `after_timeout = "one-packet"` a chunk that timed out on path 1 does not go to path 0 while that carries its one packet,
-/// and few acknowledgements are ambiguous.)
+/// the next message. Where every acknowledgement clears the count, that takes seconds longer.
 #[test]
 fn a_short_rto_does_not_keep_a_dead_path_alive() {
     let inactive = |choice| {
         let mut config = era("rfc9260");
         (config.rto_initial, config.rto_min, config.path_max_retrans) = (ms(100), ms(100), 2);
         config.rules.error_clearing = choice;
-        config.rules.choose("after_timeout", "window").expect("a rule");
         assert_eq!(config.warnings().iter().map(|warning| warning.key).collect::<Vec<_>>(), ["rto_min"]);
         let (mut world, id) = World::joined([&config, &config], 2);
         world.run(secs(1.0));
