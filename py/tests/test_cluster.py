@@ -76,11 +76,11 @@ def compared(place: Path, seeds: int, kill: Callable[[Cluster], None], client: C
         rows = sorted(dataset.to_table(columns=["cell", "seed"]).to_pylist(), key=lambda row: (row["cell"], row["seed"]))
         assert rows == [{"cell": cell, "seed": seed} for cell, seed in zip(whole.runs["cell"], whole.runs["seed"], strict=True)]
         # `until` decides as one process does.
-        (place / "sweep.toml").write_text(text.replace("# until", "until"))
+        (place / "sweep.toml").write_text(text.replace("# until", "until").replace("3 %", "30 %"))
         spread = anabranch.sweep(place / "sweep.toml", out=place / "precise", client=asked)
         anabranch.sweep(place / "sweep.toml", out=place / "one")
         assert tables(place / "precise") == tables(place / "one")
-        assert spread.cells[0]["measures"]["time"]["n"] < seeds
+        assert spread.cells[-1]["measures"]["time"]["n"] < seeds, "with losses, where values differ"
 
 
 def client_of(cluster: Cluster) -> object:
